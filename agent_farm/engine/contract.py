@@ -5,7 +5,7 @@ It keeps nothing that cannot be lost: who is where is on record at home, what a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -41,9 +41,9 @@ class Engine(Protocol):
 
     def capacity(self) -> tuple[Room, ...]: ...
 
-    def place(self, name: str, host: str | None) -> str:
-        """The machine that holds a slot for it from now on: that one, or any with room. Asked again, it is
-        the same slot. NoRoom, or NotFound for a machine that there is not."""
+    def place(self, name: str, host: str | None, avoided: Collection[str] = ()) -> str:
+        """The machine that holds a slot for it from now on: that one, or any with room but those avoided.
+        Asked again, it is the same slot. NoRoom, or NotFound for a machine that there is not."""
         ...
 
     def release(self, name: str) -> None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,8 +39,8 @@ class Held(Struct, frozen=True):
     def capacity(self) -> tuple[Room, ...]:
         return self._ask(Question("capacity")).rooms
 
-    def place(self, name: str, host: str | None) -> str:
-        return self._ask(Question("place", name, host)).host
+    def place(self, name: str, host: str | None, avoided: Collection[str] = ()) -> str:
+        return self._ask(Question("place", name, host, tuple(avoided))).host
 
     def release(self, name: str) -> None:
         self._ask(Question("release", name))

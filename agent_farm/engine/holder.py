@@ -73,7 +73,7 @@ class Holder:
             return Said(rooms=engine.capacity())
         if asked.do == "place":
             with self._places:
-                return Said(host=engine.place(asked.name, asked.host))
+                return Said(host=engine.place(asked.name, asked.host, asked.avoided))
         if asked.do == "release":
             with self._places:  # after a place that somebody has not waited for
                 engine.release(asked.name)

@@ -24,6 +24,7 @@ class Question(Struct, frozen=True):
     do: Literal["capacity", "place", "release", "call", "places", "drain", "undrain", "end"]
     name: str = ""
     host: str | None = None
+    avoided: tuple[str, ...] = ()
     data: bytes = b""
     seconds: float = 0.0
 

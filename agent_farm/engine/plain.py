@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSet
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, MutableSet
 from dataclasses import dataclass, field
 
 from agent_farm.engine.contract import NO_LIMIT, NoRoom, Room
@@ -33,10 +33,10 @@ class Plain:
             Room(host, one.slots, taken.count(host), host in draining) for host, one in self.machines.items()
         )
 
-    def place(self, name: str, host: str | None) -> str:
+    def place(self, name: str, host: str | None, avoided: Collection[str] = ()) -> str:
         if host is not None:
             self._machine(host)
-        chosen = choose(self.capacity(), host, self.held.get(name))
+        chosen = choose(self.capacity(), host, self.held.get(name), avoided)
         self.held[name] = chosen
         return chosen
 
@@ -64,13 +64,16 @@ class Plain:
         return self.machines[host]
 
 
-def choose(rooms: tuple[Room, ...], host: str | None, now: str | None) -> str:
-    """Where it is, that machine, or the one with most room."""
+def choose(
+    rooms: tuple[Room, ...], host: str | None, now: str | None = None, avoided: Collection[str] = ()
+) -> str:
+    """Where it is, that machine, or of the others the one with most room."""
     known = [room for room in rooms if host in (None, room.host)]
     if now is not None and any(room.host == now for room in known):
         return now
     if now is not None and host is not None and host != now:
         raise NoRoom(f"It is on {now} already")
+    known = [room for room in known if room.host not in avoided]
     best = max(known, key=lambda room: (room.free, -room.taken), default=None)
     if best is None or not best.free:
         full = ", ".join(map(str, known[:10]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import ray
@@ -55,9 +55,9 @@ class RayEngine:
         )
         return tuple(room for room in rooms if room.slots or room.taken)
 
-    def place(self, name: str, host: str | None) -> str:
+    def place(self, name: str, host: str | None, avoided: Collection[str] = ()) -> str:
         """Ray itself keeps the slot on that node: when it dies, it moves nowhere."""
-        full: set[str] = set()
+        full = set(avoided)
         while True:
             nodes = self._nodes()
             if host is not None:
@@ -66,8 +66,7 @@ class RayEngine:
             if now is not None and not _node_of(nodes, now):
                 self.release(name)
                 now = None
-            rooms = tuple(room for room in self.capacity() if room.host not in full)
-            chosen = choose(rooms, host, _node_of(nodes, now) if now else None)
+            chosen = choose(self.capacity(), host, _node_of(nodes, now) if now else None, full)
             if now:
                 return chosen
             group = placement_group(
@@ -107,7 +106,7 @@ class RayEngine:
         """`wanted`: whether somebody still waits for it."""
         token = secrets.token_hex(8)
         try:
-            agent, key = self._agent(host)
+            agent, key = self._agent(host, min(seconds, _AGENT_SECONDS))
             if not wanted():
                 raise Overdue(f"Nobody waits for {host} any more")
         except Unreachable as error:
@@ -128,7 +127,7 @@ class RayEngine:
             kind = Overdue if is_late else Unreachable
             raise kind(f"{host} {'is late' if is_late else 'broke off'}", why=problem)
 
-    def _agent(self, host: str) -> tuple[Any, bytes]:
+    def _agent(self, host: str, seconds: float) -> tuple[Any, bytes]:
         """Found by its name or made, and asked for its key: one that does not answer has begun nothing."""
         for is_last in (False, True):
             node = self._nodes().get(host)
@@ -143,8 +142,10 @@ class RayEngine:
                     max_concurrency=_THREADS,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
                 ).remote()
-                return agent, ray.get(agent.key.remote(), timeout=_AGENT_SECONDS)
-            except (RayError, GetTimeoutError, ValueError) as error:
+                return agent, ray.get(agent.key.remote(), timeout=seconds)
+            except GetTimeoutError as error:
+                raise Overdue(f"{host} has not answered within {seconds:g} s") from error
+            except (RayError, ValueError) as error:
                 if is_last:
                     raise _unreachable(host, error) from error
         raise AssertionError

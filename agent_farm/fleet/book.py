@@ -164,6 +164,13 @@ class Book(Struct, frozen=True):
         return {id: placed for id, placed in self.builders.items() if placed.host == host}
 
 
+def next_term(farm: Farm) -> int:
+    """A number under which no builder was placed."""
+    with edit_book(farm) as held:
+        held[0] = replace(held[0], terms=held[0].terms + 1)
+        return held[0].terms
+
+
 def read_book(farm: Farm) -> Book:
     try:
         return load(farm.paths.fleet, Book)

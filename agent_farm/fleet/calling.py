@@ -22,7 +22,7 @@ from agent_farm import __version__
 from agent_farm.engine.contract import Engine
 from agent_farm.engine.held import Held
 from agent_farm.errors import AgentFarmError, ConsentNeeded, TimedOut, Unreachable, UsageError, error_of
-from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine
+from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine, Placed
 from agent_farm.git.other_machine import Line
 from agent_farm.launch import as_command
 from agent_farm.printable import printable
@@ -105,19 +105,27 @@ def address_of(machine: Machine) -> Address:
     return parse_address(machine.address)
 
 
-def release_slot(book: Book, id: str, host: str) -> None:
+def release_slot(book: Book, id: str, placed: Placed) -> None:
     """It takes up room at most, where the cluster cannot be asked."""
-    if book.cluster is not None and host in book.machines and is_of_cluster(book.machines[host]):
+    machine = book.machines.get(placed.host)
+    if book.cluster is not None and machine is not None and is_of_cluster(machine):
         with suppress(AgentFarmError):
-            engine_of(book.cluster).release(slot_name(book, id))
+            engine_of(book.cluster).release(slot_name(book, id, placed.term))
 
 
 def engine_of(cluster: Cluster) -> Engine:
     return Held(cluster.address, cluster.tls)
 
 
-def slot_name(book: Book, id: str) -> str:
-    return f"{book.farm}/{id}"
+def slot_name(book: Book, id: str, term: int) -> str:
+    """One that moves has two, until it is known that it is there."""
+    return f"{book.farm}/{id}@{term}"
+
+
+def builder_of(book: Book, name: str) -> str | None:
+    """Of this farm, whose slot it is."""
+    farm, _, own = name.partition("/")
+    return own.partition("@")[0] if farm == book.farm else None
 
 
 def call_program(

@@ -25,8 +25,8 @@ class Recover(Request):
     on: Annotated[
         str | None,
         Meta(
-            description="Machine, or local, on which to restart builders of a machine that does not answer,"
-            " from their last checkpoint"
+            description="Where to restart builders of a machine that does not answer, from their last"
+            " checkpoint: a machine, fleet (one with room) or local"
         ),
     ] = None
     say: Annotated[

@@ -141,8 +141,15 @@ class Cluster:
         node.run(str(AF), *words, input=token_file().read_text())
         return node
 
+    def lose(self, name: str) -> Node:
+        """As when its power fails: panes and runtimes end with Ray, and nothing is said."""
+        self.kill(name)
+        end_tmux_servers(self.nodes[name].sockets)
+        end_processes(self.nodes[name].home)
+        return self.nodes[name]
+
     def kill(self, name: str) -> None:
-        """As when its power fails: every process of Ray's there at once, and nothing is said."""
+        """Every process of Ray's there at once. Builders go on, and nothing reaches them."""
         wanted = f"HOME={self.nodes[name].home}".encode()
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from agent_farm.engine.child import answer_here
 from agent_farm.engine.contract import NoRoom
 from agent_farm.engine.plain import Plain, PlainMachine
-from agent_farm.errors import AgentFarmError, Unreachable, UsageError
+from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet import calling
 from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book
@@ -78,20 +78,21 @@ def test_a_second_builder_fits_only_after_the_first_is_removed(repo: Path, plain
     assert [one.id for one in removed] == [first]
     assert plain.held == {}
     second = spawned()
-    assert plain.held == {slot_name(read_book(open_farm(repo)), second): "n1"}
+    book = read_book(open_farm(repo))
+    assert plain.held == {slot_name(book, second, book.builders[second].term): "n1"}
 
 
 def test_who_looks_after_the_fleet_holds_slots_again(one_there: Farm, plain: Plain) -> None:
     keep_fleet(one_there.root)
-    assert plain.held == {slot_name(read_book(one_there), "a"): "n1"}
+    assert plain.held == {slot_name(read_book(one_there), "a", 1): "n1"}
 
 
 def test_a_slot_of_no_builder_is_let_go_of(one_there: Farm, plain: Plain) -> None:
     book = read_book(one_there)
     with edit_book(one_there) as held:
         held[0] = Book(book.farm, book.machines, cluster=book.cluster)
-    plain.held.update({slot_name(book, "cut-short"): "n1"})
-    assert hold_slot(one_there, "b", "fleet") == "n1"
+    plain.held.update({slot_name(book, "cut-short", 7): "n1"})
+    assert hold_slot(one_there, "b", 2, "fleet") == "n1"
 
 
 def test_a_slot_that_nobody_heard_of_is_let_go_of(
@@ -99,15 +100,15 @@ def test_a_slot_that_nobody_heard_of_is_let_go_of(
 ) -> None:
     """The answer to `place` was lost after the cluster had held one."""
 
-    def lost(self: Plain, name: str, host: str | None) -> str:
+    def lost(self: Plain, name: str, host: str | None, avoided: Collection[str]) -> str:
         self.held[name] = "n1"
         raise Unreachable("The connection has ended")
 
     monkeypatch.setattr(Plain, "place", lost)
-    plain.held[slot_name(read_book(one_there), "a")] = "n1"
+    plain.held[slot_name(read_book(one_there), "a", 1)] = "n1"
     with pytest.raises(Unreachable):
-        hold_slot(one_there, "b", "fleet")
-    assert list(plain.held) == [slot_name(read_book(one_there), "a")]
+        hold_slot(one_there, "b", 2, "fleet")
+    assert list(plain.held) == [slot_name(read_book(one_there), "a", 1)]
 
 
 def test_a_restore_that_is_refused_holds_no_slot(one_there: Farm, plain: Plain) -> None:
@@ -125,7 +126,7 @@ def test_a_machine_of_a_cluster_that_is_not_used_is_no_other_machine(one_there: 
         machines = {**book.machines, "big": Machine("ssh://big", "/usr/bin/af", "/nowhere")}
         held[0] = Book(book.farm, machines, dict(book.builders))
     with pytest.raises(Unreachable, match="n1 is in a cluster, and none is used"):
-        hold_slot(one_there, "b", "n1")
+        hold_slot(one_there, "b", 2, "n1")
 
 
 def test_a_machine_of_a_cluster_drains_for_all_its_farms(repo: Path, plain: Plain) -> None:
@@ -141,8 +142,8 @@ def test_a_machine_of_a_cluster_drains_for_all_its_farms(repo: Path, plain: Plai
     assert git(repo, "rev-parse", f"refs/agent-farm/fleet/{made.id}@checkpoint")
     with pytest.raises(NoRoom, match="No room on the fleet"):
         spawn.answer_to(context, order)
-    with pytest.raises(UsageError, match="n1 is in a cluster"):
-        fleet_drain.answer_to(context, FleetDrain(host="n1", move=True))
+    (failure,) = fleet_drain.answer_to(context, FleetDrain(host="n1", move=True, interrupt=True)).failed
+    assert failure.what == "No other machine takes builders"
     plain.drained.clear()  # as when the head begins anew
     hold_again(read_book(open_farm(repo)))
     assert plain.drained == {("n1", book.farm)}

@@ -130,8 +130,8 @@ def test_lost_builders_are_spread(here: Farm, placed: Placed, monkeypatch: pytes
     store_book(here, machines={**MACHINES, "big": dead}, builders=dict.fromkeys("abcd", lost))
 
     def place(context: Context, id: str, placed: Placed, on: str, **named: object) -> None:
-        with edit_book(context.farm) as held:
-            held[0] = held[0].with_builder(id, replace(placed, host=on))
+        with _moved(context.farm, id, placed, on):
+            pass
 
     monkeypatch.setattr(recover_elsewhere, "place", place)
     monkeypatch.setattr(recover_elsewhere, "_require_lost", lambda farm, book, id: book.builders[id])
@@ -293,3 +293,13 @@ def test_what_keeps_the_server_awake(here: Farm, placed: Placed) -> None:
     assert not _has_builders_elsewhere(here), "its machine has none"
     store_book(here, machines={"big": replace(MACHINES["big"], address="ray://big")}, builders={"x": placed})
     assert _has_builders_elsewhere(here), "work comes home from a cluster, too"
+
+
+def test_who_looked_before_it_was_placed_does_not_place_it_again(
+    here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round of the server takes long, in which a person may be faster."""
+    store_book(here, builders={"x": replace(placed, host="other", term=2)})
+    monkeypatch.setattr(recover_elsewhere, "_place_there", lambda *given: pytest.fail("it was placed twice"))
+    with pytest.raises(AgentFarmError, match="x has been placed meanwhile"):
+        recover_elsewhere.place(Context(here), "x", placed, "third", say=None, yes=False)

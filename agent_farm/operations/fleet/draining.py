@@ -7,17 +7,18 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
+from agent_farm.engine.contract import NoRoom
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder
-from agent_farm.fleet.book import Book, Machine, edit_book, read_book
+from agent_farm.fleet.book import Book, edit_book, read_book
 from agent_farm.fleet.calling import engine_of, is_of_cluster
 from agent_farm.operations.builders import Yes, failures_of
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.ask_machines import ask_machine
 from agent_farm.operations.fleet.checkpoint import bring_home, checkpoint_lock, take_over
-from agent_farm.operations.fleet.held_slots import take_in
-from agent_farm.operations.fleet.recover_elsewhere import place, require_room, takes_placed
+from agent_farm.operations.fleet.held_slots import FLEET, require_room, take_in
+from agent_farm.operations.fleet.recover_elsewhere import place, silent
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
@@ -34,7 +35,7 @@ class FleetDrain(Request):
     ] = False
     on: Annotated[
         str | None,
-        Meta(description="Machine to move them to, or local; default: the one with the fewest builders"),
+        Meta(description="Machine to move them to, or local; default: wherever the fleet has room"),
     ] = None
     interrupt: Annotated[
         bool,
@@ -108,14 +109,8 @@ def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
     moves = request.move or request.on is not None
     if request.interrupt and not moves:
         raise UsageError("--interrupt needs --move or --on", hint="af fleet drain --help")
-    before = read_book(farm)
-    if moves and host in before.machines and is_of_cluster(before.machines[host]):
-        raise UsageError(
-            f"{host} is in a cluster",
-            why="Only the commits of its builders come home; the builders cannot be moved.",
-            hint=f"af fleet drain {host}",
-        )
-    require_room(before, request.on)
+    if request.on not in (None, LOCAL):
+        require_room(read_book(farm), str(request.on))
     _mark(farm, host, draining=not request.undo)
     yield Marked(host, not request.undo)
     if request.undo:
@@ -161,7 +156,9 @@ def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Mov
         raise AgentFarmError(f"{id} cannot be asked", why=one.status.reason, hint=f"af status {id}")
     if one.status.state in AT_WORK and not request.interrupt:
         return Stays(id, one.status.state)
-    on = request.on or _choose(read_book(farm), host)
+    on = request.on or FLEET
+    if on != LOCAL:
+        _require_room(read_book(farm), host, on)
     with checkpoint_lock(farm, host):
         try:
             take_over(farm, read_book(farm), host, id, interrupt=request.interrupt)
@@ -169,19 +166,20 @@ def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Mov
         except AgentFarmError:
             _go_on_there(context, one)
             raise
-    was = one.status
-    return Moved(id, on, was.cut_short or was.state in (*AT_WORK, "interrupted"))
+    was, placed = one.status, read_book(farm).builders.get(id)
+    interrupted = was.cut_short or was.state in (*AT_WORK, "interrupted")
+    return Moved(id, placed.host if placed else LOCAL, interrupted)
 
 
-def _choose(book: Book, host: str) -> str:
-    """Counted anew for each: those that were placed a moment ago are among them."""
-    others: dict[str, Machine] = {
-        name: one for name, one in book.machines.items() if name != host and takes_placed(one)
-    }
-    if not others:
+def _require_room(book: Book, host: str, on: str) -> None:
+    """Before it is ended."""
+    try:
+        require_room(book, on, silent(book))
+    except NoRoom as error:
+        if on != FLEET:
+            raise
         hint = f"af fleet drain {host} --on {LOCAL}"
-        raise UsageError("No other machine takes builders", why=f"{LOCAL} is this machine.", hint=hint)
-    return min(others, key=lambda name: len(book.on(name)))
+        raise UsageError("No other machine takes builders", why=error.why, hint=hint) from error
 
 
 def _go_on_there(context: Context, one: Builder) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 
 import msgspec
 
 from agent_farm.disk import file_lock
 from agent_farm.engine.contract import NoRoom
-from agent_farm.engine.plain import Plain, PlainMachine
+from agent_farm.engine.plain import Plain, PlainMachine, choose
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Machine, Word, edit_book, read_book
-from agent_farm.fleet.calling import OF_CLUSTER, cluster_of, engine_of, is_of_cluster, slot_name
+from agent_farm.fleet.calling import OF_CLUSTER, builder_of, cluster_of, engine_of, is_of_cluster, slot_name
 from agent_farm.operations.fleet.machines import greet
 from agent_farm.ssh.ssh_url import Address
 
@@ -21,27 +22,57 @@ FLEET = "fleet"
 _SECONDS = 120.0
 
 
-def hold_slot(farm: Farm, id: str, host: str) -> str:
-    """That machine, or for `fleet` one of the cluster with room; without a cluster the one over ssh with
-    least builders. Called under `names_lock`."""
+def hold_slot(farm: Farm, id: str, term: int, on: str, avoided: Collection[str] = ()) -> str:
+    """That machine. For `fleet` one with room, but none of those: of the cluster, or, where that has none or
+    cannot be asked, the one over ssh with fewest builders. Called under `names_lock`."""
     book = read_book(farm)
-    require_not_draining(book, host)
-    if host in book.machines and not is_of_cluster(book.machines[host]):
-        return host
+    require_not_draining(book, on)
+    if on in book.machines and not is_of_cluster(book.machines[on]):
+        return on
+    over_ssh, name = _over_ssh(book, avoided), slot_name(book, id, term)
     if book.cluster is None:
-        if host != FLEET:
-            cluster_of(book, host)
-        return _over_ssh(book).place(id, None)
-    hold_again(book)
-    engine, name = engine_of(book.cluster), slot_name(book, id)
+        if on != FLEET:
+            cluster_of(book, on)
+        return over_ssh.place(name, None)
+    if on != FLEET:
+        return _hold_in_cluster(farm, book, name, on)
     try:
-        chosen = engine.place(name, None if host == FLEET else host)
+        return _hold_in_cluster(farm, book, name, None, avoided)
+    except (NoRoom, Unreachable):
+        if not over_ssh.machines:
+            raise
+        return over_ssh.place(name, None)
+
+
+def _hold_in_cluster(farm: Farm, book: Book, name: str, on: str | None, avoided: Collection[str] = ()) -> str:
+    assert book.cluster
+    hold_again(book)
+    engine = engine_of(book.cluster)
+    try:
+        chosen = engine.place(name, on, avoided)
         take_in(farm, chosen)
     except BaseException:  # an answer that was lost may have held one, too
         with suppress(AgentFarmError):
             engine.release(name)
         raise
     return chosen
+
+
+def require_room(book: Book, on: str, avoided: Collection[str] = ()) -> None:
+    """As far as can be seen now, and before anything is ended for it."""
+    require_not_draining(book, on)
+    if on in book.machines and not is_of_cluster(book.machines[on]):
+        return
+    over_ssh = _over_ssh(book, avoided).capacity() if on == FLEET else ()
+    if any(room.free for room in over_ssh):
+        return
+    if book.cluster is None and on != FLEET:
+        cluster_of(book, on)
+    rooms = (*over_ssh, *(engine_of(book.cluster).capacity() if book.cluster else ()))
+    if on != FLEET and on not in {room.host for room in rooms}:
+        book.machine(on)
+        raise Unreachable(f"{on} is not in the cluster", hint="af fleet status")
+    choose(rooms, None if on == FLEET else on, avoided=avoided if on == FLEET else ())
 
 
 def require_not_draining(book: Book, host: str) -> None:
@@ -59,29 +90,37 @@ def names_lock(farm: Farm, *, wait: float | None = None) -> AbstractContextManag
 def hold_again(book: Book) -> None:
     """As after a head has begun anew, or a machine has come back: neither knows of builders that went on.
 
-    Slots of builders that there are no more are let go of. Called under `names_lock`.
+    Slots that no builder has any more are let go of; one that is only just placed may still go back to where
+    it was. Called under `names_lock`.
     """
     if book.cluster is None:
         return
-    engine, own = engine_of(book.cluster), slot_name(book, "")
-    held = {name: host for name, host in engine.places().items() if name.startswith(own)}
+    engine = engine_of(book.cluster)
+    held = {name: host for name, host in engine.places().items() if builder_of(book, name) is not None}
     clustered = {host for host, one in book.machines.items() if is_of_cluster(one)}
-    wanted = {slot_name(book, id): one.host for id, one in book.builders.items() if one.host in clustered}
-    coming_back = {slot_name(book, id) for id in book.removed}
+    wanted = {
+        slot_name(book, id, one.term): one.host for id, one in book.builders.items() if one.host in clustered
+    }
+    coming_back = {slot_name(book, id, one.term) for id, one in book.removed.items()}
+    moving = {id for id, one in book.builders.items() if not one.is_known}
     for name in held.keys() - wanted.keys() - coming_back:
-        engine.release(name)
-    for name, host in wanted.items():
-        if held.get(name) != host:
-            with suppress(NoRoom, NotFound):
-                engine.place(name, host)
+        if builder_of(book, name) not in moving:
+            engine.release(name)
+    if lacking := {name: host for name, host in wanted.items() if held.get(name) != host}:
+        there = {room.host for room in engine.capacity()}
+        for name, host in lacking.items():
+            if host in there:
+                with suppress(NoRoom, NotFound):
+                    engine.place(name, host)
     for host in clustered:
         if book.machines[host].draining:
             with suppress(NotFound):
                 engine.drain(book.farm, host)
 
 
-def _over_ssh(book: Book) -> Plain:
-    machines = {host: PlainMachine() for host, one in book.machines.items() if not is_of_cluster(one)}
+def _over_ssh(book: Book, avoided: Collection[str]) -> Plain:
+    hosts = (host for host, one in book.machines.items() if not is_of_cluster(one))
+    machines = {host: PlainMachine() for host in hosts if host not in avoided}
     drained = {(host, book.farm) for host, one in book.machines.items() if one.draining}
     return Plain(machines, {id: placed.host for id, placed in book.builders.items()}, drained)
 

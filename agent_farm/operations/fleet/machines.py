@@ -15,7 +15,15 @@ from agent_farm.engine.contract import Room
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
-from agent_farm.fleet.calling import Call, address_of, call_program, cluster_of, engine_of, release_slot
+from agent_farm.fleet.calling import (
+    Call,
+    address_of,
+    builder_of,
+    call_program,
+    cluster_of,
+    engine_of,
+    release_slot,
+)
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import left_ref
 from agent_farm.git.git_process import run_git_bytes
@@ -170,6 +178,7 @@ def greet(
         address.directory,
         "hello",
         {k: v for k, v in structs.asdict(hello).items() if v},
+        fences=book.fences(address.host),
     )
     return answer_of(
         Welcome, call_program(address, program, asked, seconds=seconds, cluster=cluster), address.host
@@ -195,8 +204,8 @@ def _cluster(book: Book, cluster: Cluster) -> ClusterShown:
     engine = engine_of(cluster)
     own = (cluster.address, bool(cluster.tls))
     try:
-        names = (name.partition("/") for name, host in sorted(engine.places().items()) if host is None)
-        lost = tuple(id for farm, _, id in names if farm == book.farm)
+        names = (name for name, host in sorted(engine.places().items()) if host is None)
+        lost = tuple(id for name in names if (id := builder_of(book, name)))
         return ClusterShown(*own, engine.capacity(), lost)
     except AgentFarmError as error:
         return ClusterShown(*own, problem=error.sentence)
@@ -266,8 +275,8 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
             builders={id: one for id, one in book.builders.items() if one.host != host},
             removed={id: one for id, one in book.removed.items() if one.host != host},
         )
-    for id in there:
-        release_slot(book, id, host)
+    for id, placed in there.items():
+        release_slot(book, id, placed)
     stay = (
         one.branch
         for one in there.values()

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from agent_farm.errors import AgentFarmError, NotFound, as_farm_error
 from agent_farm.farm.farm import Farm
-from agent_farm.fleet.book import Book, edit_book, read_book
+from agent_farm.fleet.book import Book, edit_book, next_term, read_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.checkpoints import drop, kept_ref
 from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
@@ -59,9 +59,7 @@ def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | W
 
 def _is_gone(farm: Farm, id: str, *, dry_run: bool) -> bool:
     """Asked now, whatever was seen before. What is only just being made there comes to nothing."""
-    with edit_book(farm) as held:
-        term = held[0].terms + 1
-        book = held[0] = structs.replace(held[0], terms=term)
+    term, book = next_term(farm), read_book(farm)
     host = book.builders[id].host
     if dry_run:
         try:
@@ -83,7 +81,7 @@ def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemov
     with edit_book(context.farm) as held:
         placed = held[0].builders[id]
         held[0] = held[0].without_builder(id)
-    release_slot(held[0], id, placed.host)
+    release_slot(held[0], id, placed)
     goes = placed.new_branch and drop_branch(context.farm.repository, placed.branch, placed.base_commit)
     if not goes:
         context.tell(f"{placed.branch} stays: nothing else is left of {id}")
@@ -99,7 +97,7 @@ def _take_down(context: Context, id: str) -> str | None:
         removed = {**held[0].removed, id: structs.replace(placed, row=None, checkpoint=None)}
         held[0] = structs.replace(held[0].without_builder(id), removed=removed)
     drop(farm.repository, kept_ref(id))
-    release_slot(held[0], id, placed.host)
+    release_slot(held[0], id, placed)
     tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
     if not placed.new_branch:
         return None
@@ -110,13 +108,13 @@ def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> I
     (id,) = ids
     farm, placed = context.farm, book.removed[id]
     with names_lock(farm):
-        hold_slot(farm, id, placed.host)
+        hold_slot(farm, id, placed.term, placed.host)
     asked = {"id": id} if request.epoch is None else {"id": id, "epoch": request.epoch}
     try:
         found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
         row = row_of(id, placed, found.builder)
     except BaseException:
-        release_slot(book, id, placed.host)
+        release_slot(book, id, placed)
         raise
     tip = fetched_commit(farm.repository, id)
     if tip and farm.repository.branch_commit(placed.branch) is None:

@@ -6,7 +6,7 @@ and ends when its machine answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -18,13 +18,13 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import place_again
-from agent_farm.fleet.book import Book, Left, Machine, Placed, edit_book, read_book
-from agent_farm.fleet.calling import call, is_of_cluster
+from agent_farm.fleet.book import Book, Left, Placed, edit_book, next_term, read_book
+from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
-from agent_farm.operations.fleet.held_slots import require_not_draining
+from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock, require_room
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
@@ -59,25 +59,18 @@ def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterato
         return
     (shown,) = shown_rows(context.farm, book, [id])
     placed = _require_lost(context.farm, book, id)
-    require_room(book, request.on)
+    if request.on != LOCAL:
+        require_room(book, request.on, silent(book))
     if request.dry_run:
         status = shown.status
         yield LostBuilder(id, shown.record.runtime, shown.record.title, status.cut_short)
         return
-    yield place(context, id, placed, str(request.on), say=request.say, yes=request.yes)
+    yield place(context, id, placed, request.on, say=request.say, yes=request.yes)
 
 
-def require_room(book: Book, on: str | None) -> None:
-    require_not_draining(book, str(on))
-    if on not in (None, LOCAL) and is_of_cluster(book.machine(str(on))):
-        raise UsageError(
-            f"{on} is in a cluster", why="A lost builder is placed on a machine reached by ssh, or here."
-        )
-
-
-def takes_placed(machine: Machine) -> bool:
-    """Whether builders of other machines are placed on it by themselves."""
-    return machine.problem is None and not machine.draining and not is_of_cluster(machine)
+def silent(book: Book) -> set[str]:
+    """Machines that nobody is placed on unless they are named."""
+    return {host for host, machine in book.machines.items() if machine.problem}
 
 
 def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
@@ -103,10 +96,11 @@ def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
 
 
 def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None, yes: bool) -> Back:
-    """It was lost a moment ago; nobody else places it meanwhile."""
+    """`placed` is as it was when it was seen to be lost; refused if somebody else has placed it since."""
     with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
-        for ref in keep_newer(context.farm.repository, id, placed.branch):
-            context.tell(f"{ref} has commits of {id} that are in no checkpoint; it continues without them")
+        now = read_book(context.farm).builders.get(id)
+        if now is None or now.term != placed.term:
+            raise AgentFarmError(f"{id} has been placed meanwhile", hint=f"af status {id}")
         act = _place_here if on == LOCAL else _place_there
         answer = act(context, id, placed, on, say, yes)
     if answer.problem:
@@ -123,12 +117,14 @@ def _place_here(
     context: Context, id: str, placed: Placed, on: str, say: str | None, yes: bool
 ) -> PlacedAgain:
     farm, why = context.farm, f"placed here from its checkpoint of {placed.host}"
+    _keep_newer(context, id, placed)
     told = structs.replace(_as_asked(farm, placed, placed.base), issue=placed.issue, source=placed.source)
     record, starts = place_again(farm, told, kept_ref(id), most_bytes=most_fetched(farm), why=why)
+    term = next_term(farm)
     with edit_book(farm) as held:
-        book, term = held[0].without_builder(id), held[0].terms + 1
-        left = (*_left(book, id, placed.host), Left(id, placed.host, term))
-        held[0] = structs.replace(book, left=left, terms=term)
+        book = held[0].without_builder(id)
+        held[0] = structs.replace(book, left=(*_left(book, id, placed.host), Left(id, placed.host, term)))
+    release_slot(held[0], id, placed)
     return start_placed(context, record.id, say, starts=starts, yes=yes)
 
 
@@ -137,8 +133,9 @@ def _place_there(
 ) -> PlacedAgain:
     farm = context.farm
     with _moved(farm, id, placed, on) as (book, now):
-        kept = placed.checkpoint
+        kept, on = placed.checkpoint, now.host
         assert kept
+        _keep_newer(context, id, placed)
         base, ref = base_there(farm, placed.base), ref_there(id)
         push(farm, book, on, {ref: kept.commit, f"{ref}@base": placed.base_commit, **base})
         record = _as_asked(farm, placed, f"home/{placed.base}" if base else placed.base_commit)
@@ -182,25 +179,26 @@ def _rank(permissions: str) -> int:
     return PERMISSIONS.index(permissions) if permissions in PERMISSIONS else -1
 
 
+def _keep_newer(context: Context, id: str, placed: Placed) -> None:
+    for ref in keep_newer(context.farm.repository, id, placed.branch):
+        context.tell(f"{ref} has commits of {id} that are in no checkpoint; it continues without them")
+
+
 @contextmanager
 def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book, Placed]]:
-    """On record as being there. What the machine refuses puts it back; a connection that dies does not."""
+    """On record as being there, with a slot. What the machine refuses puts it back; a connection that dies
+    does not. Until it is known to be there it has its slot where it was, too."""
     with ExitStack() as stack:
         stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0))
         stack.callback(farm.paths.builder_lock(id).unlink, missing_ok=True)
-        with edit_book(farm) as held:
-            before = held[0]
-            before.machine(on)
-        if any(one.id == id and one.host == on and one.commit is None for one in before.left):
+        before = read_book(farm)
+        waited_for = {one.host for one in before.left if one.id == id and one.commit is None}
+        if on in waited_for:
             _fetch_earlier(farm, id, on)
-        with edit_book(farm) as held:
-            book, term = held[0], held[0].terms + 1
-            now = structs.replace(placed, host=on, term=term, is_known=False, gone=False, problem=None)
-            left = tuple(one for one in _left(book, id, placed.host) if (one.id, one.host) != (id, on))
-            moved = left if placed.host == on else (*left, Left(id, placed.host, term))
-            held[0] = structs.replace(book.with_builder(id, now), left=moved, terms=term)
+        with names_lock(farm):
+            book, now = _note_moved(farm, id, placed, on, silent(before) | waited_for)
         try:
-            yield held[0], now
+            yield book, now
         except Unreachable:
             raise
         except AgentFarmError:
@@ -208,7 +206,26 @@ def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book,
                 own = (one for one in before.left if one.id == id)
                 left = (*(one for one in held[0].left if one.id != id), *own)
                 held[0] = structs.replace(held[0].with_builder(id, placed), left=left)
+            release_slot(book, id, now)
             raise
+        release_slot(book, id, placed)
+
+
+def _note_moved(
+    farm: Farm, id: str, placed: Placed, on: str, avoided: Collection[str]
+) -> tuple[Book, Placed]:
+    """Called under `names_lock`."""
+    term = next_term(farm)
+    if placed.host == on:  # which may have room for one of it alone
+        release_slot(read_book(farm), id, placed)
+    on = hold_slot(farm, id, term, on, avoided)
+    with edit_book(farm) as held:
+        book = held[0]
+        now = structs.replace(placed, host=on, term=term, is_known=False, gone=False, problem=None)
+        left = tuple(one for one in _left(book, id, placed.host) if (one.id, one.host) != (id, on))
+        moved = left if placed.host == on else (*left, Left(id, placed.host, term))
+        held[0] = structs.replace(book.with_builder(id, now), left=moved)
+    return held[0], now
 
 
 def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
@@ -229,26 +246,27 @@ def _left(book: Book, id: str, host: str) -> tuple[Left, ...]:
 
 
 def recover_lost(context: Context, book: Book) -> None:
-    """With `fleet.restart = "auto"`: those that were alive, each on the machine with the fewest builders."""
+    """With `fleet.restart = "auto"`: those that were alive, wherever in the fleet there is room."""
     farm = context.farm
     if farm.settings.text("fleet.restart") != "auto":
         return
-    count = {host: len(book.on(host)) for host, machine in book.machines.items() if takes_placed(machine)}
     questions: dict[str, Callable[[], None]] = {}
-    for one in shown_rows(farm, book) if count else ():
+    for one in shown_rows(farm, book):
         id = one.record.id
         if one.status.state == "lost" and book.builders[id].checkpoint is not None:
-            on = min(count, key=lambda host: count[host])
-            count[on] += 1
-            questions[id] = partial(_place_lost, context, book, id, on)
+            questions[id] = partial(_place_lost, context, book, id)
+    try:
+        require_room(book, FLEET, silent(book))
+    except AgentFarmError:
+        return  # until there is some
     if questions:
         side_by_side(questions, workers=len(questions))  # one that hangs holds up none of the others
 
 
-def _place_lost(context: Context, book: Book, id: str, on: str) -> None:
+def _place_lost(context: Context, book: Book, id: str) -> None:
     try:
-        place(context, id, _require_lost(context.farm, book, id), on, say=None, yes=False)
+        place(context, id, _require_lost(context.farm, book, id), FLEET, say=None, yes=False)
     except AgentFarmError as error:
         with edit_book(context.farm) as held, suppress(KeyError):
-            kept = structs.replace(held[0].builders[id], problem=f"not placed on {on}: {error.sentence}")
+            kept = structs.replace(held[0].builders[id], problem=f"not placed elsewhere: {error.sentence}")
             held[0] = held[0].with_builder(id, kept)

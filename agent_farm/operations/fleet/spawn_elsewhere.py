@@ -22,7 +22,7 @@ from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.base_commit import Start
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE
-from agent_farm.fleet.book import Book, Placed, edit_book, read_book
+from agent_farm.fleet.book import Book, Placed, edit_book, next_term, read_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.asking import as_asked
 from agent_farm.git.checkpoints import drop
@@ -137,7 +137,8 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
         name = _free_name(farm, work, start)
         title = (work.task_text or work.protocol_name or work.spec or "shell")[:TASK_TEXT_KEPT]
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        host = hold_slot(farm, name.id, host)
+        term = next_term(farm)
+        host = hold_slot(farm, name.id, term, host)
         placed = Placed(
             host,
             name.branch,
@@ -150,6 +151,7 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
             new_branch=_is_new(start),
             issue=work.issue,
             source=work.source,
+            term=term,
         )
         if not order.dry_run:
             try:
@@ -157,15 +159,15 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
                     make_branch(farm.repository, name.branch, start.tip)
                 else:
                     note_fetched(farm.repository, name.id, start.tip)
-                placed = _store_new(farm, name.id, placed)
+                _store(farm, name.id, placed)
             except BaseException:
-                release_slot(read_book(farm), name.id, host)
+                release_slot(read_book(farm), name.id, placed)
                 raise
     if order.dry_run:
         try:
             yield name.id, placed
         finally:
-            release_slot(read_book(farm), name.id, host)
+            release_slot(read_book(farm), name.id, placed)
         return
     with file_lock(farm.paths.builder_lock(name.id), wait=0):
         try:
@@ -174,7 +176,7 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
             raise
         except AgentFarmError:
             _forget(farm, name, start)
-            release_slot(read_book(farm), name.id, host)
+            release_slot(read_book(farm), name.id, placed)
             raise
         finally:
             with suppress(OSError):
@@ -205,14 +207,6 @@ def _free_name(farm: Farm, work: Work, start: Start) -> Name:
     else:
         name = first_free(work.names(), is_taken)
     return Name(name.id, branch or name.branch)
-
-
-def _store_new(farm: Farm, id: str, placed: Placed) -> Placed:
-    """Under the next term."""
-    with edit_book(farm) as held:
-        placed = structs.replace(placed, term=held[0].terms + 1)
-        held[0] = structs.replace(held[0].with_builder(id, placed), terms=placed.term)
-    return placed
 
 
 def _store(farm: Farm, id: str, placed: Placed) -> None:

@@ -134,20 +134,22 @@ def place_of(directory: str, farm: str) -> Path:
 
 
 def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, str]) -> Answer:
-    if asked.verb == "hello":
-        return _welcome(place, msgspec.convert(asked.request, Hello))
+    welcome = _welcome(place, msgspec.convert(asked.request, Hello)) if asked.verb == "hello" else None
     if not place.is_dir():
         raise AgentFarmError(f"There is no farm in {place}", hint="af fleet status")
+    if asked.fences:
+        end_superseded(open_farm(place, told.append), asked.fences, told)
+    if welcome is not None:
+        return welcome
     if asked.verb in PACK_VERBS:
         return carry(place, asked.verb, asked.request)
     if asked.verb == "place":
-        return _place(place, msgspec.convert(asked.request, Place), asked.fences, told)
+        return _place(place, msgspec.convert(asked.request, Place), told)
     if asked.verb in _OF_SESSIONS:  # records, which few calls need
         from agent_farm.operations.for_home.sessions_for_home import about_session
 
         return about_session(place, asked.verb, asked.request, given, told)
     farm = open_farm(place, told.append)
-    end_superseded(farm, asked.fences, told)
     if asked.verb in _COPIES:
         return _COPIES[asked.verb](farm, asked.request, told)
     if asked.verb not in MODULES:
@@ -195,7 +197,7 @@ _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
 }
 
 
-def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]) -> Spawned:
+def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
     """Asked twice it is made once: the connection may have died before the answer came."""
     if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
         raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
@@ -207,7 +209,6 @@ def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]
     with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
         check_out(place, asked.commit, lock)
         farm = open_farm(place, told.append)
-        end_superseded(farm, fences, told)
         require_valid(read_terms(farm), asked.id, asked.term)
         if asked.id in farm.records():
             hold(farm, asked.id, asked.term)

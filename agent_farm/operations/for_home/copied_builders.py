@@ -86,8 +86,6 @@ def context_for_home(farm: Farm, told: list[str]) -> Context:
 
 def end_superseded(farm: Farm, fences: Mapping[str, int], told: list[str]) -> None:
     """Whoever was placed elsewhere does not go on here; its worktree stays as it is."""
-    if not fences:
-        return
     for id in superseded(read_terms(farm), fences):
         if id in farm.registry.read():
             ((_, found),) = stop_running(farm, [id], SUPERSEDED)

@@ -114,7 +114,7 @@ def test_a_partition_leaves_one_of_each(af: Af, big: Node, other: Node, repo: Pa
     (worktree(big, id) / "meanwhile.txt").write_text("written while it was out of reach\n")
     early = af("fleet", "remove", "big")
     assert early.returncode == 4
-    assert f"What {id} had on big before it was placed elsewhere has not come home" in early.stderr
+    assert f"The work that {id} had on big before it was placed elsewhere has not come home" in early.stderr
     big.start()
     (row,) = json.loads(ok(af, "status", "--json"))["builders"]
     assert row["host"] == "other"

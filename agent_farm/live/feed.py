@@ -101,7 +101,8 @@ class Live:
         watch: Watch | None = None
         try:
             board = Board(await self._open_farm())
-            watch = open_watch(board.farm.paths, self._note)
+            git_worktrees = board.farm.repository.common_dir / "worktrees"
+            watch = open_watch(board.farm.paths, git_worktrees, self._note)
             await self._look(board.look)
             self._board = board
             self._tell_all(_READY)
@@ -155,6 +156,7 @@ class Live:
                 self._tell(part, {})
             if "fleet" in changes.parts:
                 self._tell_difference(await self._look(board.look_elsewhere))
+            self._want_git(changes.trees)
             if not (changes.builders or changes.parts & {"registry", EVERYTHING}):
                 continue
             ids = None if EVERYTHING in changes.parts else changes.builders
@@ -186,12 +188,10 @@ class Live:
             await asyncio.sleep(GIT_SECONDS)
 
     async def _ask_git_again(self, board: Board) -> None:
-        """Who works changes files between two events."""
+        """Files change without a word to git or to us."""
         while True:
             await asyncio.sleep(GIT_AGAIN_SECONDS)
-            self._want_git(
-                {id for id, row in board.rows.items() if row["status"]["state"] in ("working", "preparing")}
-            )
+            self._want_git(set(board.records))
 
     async def _ask_forge_again(self, board: Board) -> None:
         """What has become of open pull requests; while somebody watches, and beside all other looks."""

@@ -1,4 +1,4 @@
-"""What changed on disk: builders' events, the registry, the butler's database. One interface, two ways.
+"""What changed on disk: builders' events, what git writes of their worktrees, the farm's state. Two ways.
 
 inotify costs nothing while nothing happens. Where it does not exist (macOS) or has no watches left, the
 files' times are looked at.
@@ -24,7 +24,8 @@ _MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _DELETE, _OVERFLOW = 0x2, 0x8, 0x80, 
 _FOLLOWED = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE | _DELETE
 _LOOK_SECONDS = 0.2
 _RUN_FILES = ("events.jsonl", "exit.json", "proof.json", "usage.json")
-
+# What git writes about a worktree whenever something is committed, staged or checked out there.
+_GIT_FILES = ("index", "HEAD", "COMMIT_EDITMSG")
 
 # Files of the farm's state, and the part of the farm that each is about.
 _PARTS = {
@@ -40,16 +41,19 @@ EVERYTHING = "everything"  # some were lost, so that all has to be read again
 
 @dataclass(slots=True)
 class Changes:
-    """Since they were last taken: in the run directories of `builders`, and in `parts` of the farm."""
+    """Since they were last taken: in the run directories of `builders`, in what git keeps of the worktrees of
+    `trees`, and in `parts` of the farm."""
 
     builders: set[str] = field(default_factory=set)
+    trees: set[str] = field(default_factory=set)
     parts: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return bool(self.builders or self.parts)
+        return bool(self.builders or self.trees or self.parts)
 
     def add(self, other: Changes) -> None:
         self.builders |= other.builders
+        self.trees |= other.trees
         self.parts |= other.parts
 
 
@@ -63,20 +67,23 @@ class Watch(Protocol):
 OnChange = Callable[[Changes], None]
 
 
-def open_watch(paths: FarmPaths, on_change: OnChange) -> Watch:
-    """To be called on the event loop that `on_change` is to be called on."""
+def open_watch(paths: FarmPaths, git_worktrees: Path, on_change: OnChange) -> Watch:
+    """To be called on the event loop that `on_change` is to be called on.
+
+    `git_worktrees` is where git keeps a directory for each worktree.
+    """
     with suppress(OSError, AttributeError):
         if sys.platform == "linux":
-            return Inotify(paths, on_change)
-    return Looking(paths, on_change)
+            return Inotify(paths, git_worktrees, on_change)
+    return Looking(paths, git_worktrees, on_change)
 
 
 class Inotify:
-    def __init__(self, paths: FarmPaths, on_change: OnChange) -> None:
-        self._paths, self._on_change = paths, on_change
+    def __init__(self, paths: FarmPaths, git_worktrees: Path, on_change: OnChange) -> None:
+        self._paths, self._git_worktrees, self._on_change = paths, git_worktrees, on_change
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = _checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        self._runs: dict[str, int] = {}
+        self._followed: dict[str, list[int]] = {}
         self._builders: dict[int, str] = {}
         self._loop = asyncio.get_running_loop()
         try:
@@ -87,16 +94,18 @@ class Inotify:
         self._loop.add_reader(self._descriptor, self._read)
 
     def follow(self, ids: Iterable[str]) -> set[str]:
-        wanted, before = set(ids), set(self._runs)
-        for id in self._runs.keys() - wanted:
-            watch = self._runs.pop(id)
-            self._builders.pop(watch, None)
-            self._libc.inotify_rm_watch(self._descriptor, watch)
-        for id in wanted - self._runs.keys():
+        wanted, before = set(ids), set(self._followed)
+        for id in before - wanted:
+            for watch in self._followed.pop(id):
+                self._builders.pop(watch, None)
+                self._libc.inotify_rm_watch(self._descriptor, watch)
+        for id in wanted - before:
             with suppress(FileNotFoundError):  # not made yet: the registry changes once it is
-                watch = self._add(self._paths.run(id))
-                self._runs[id], self._builders[watch] = watch, id
-        return set(self._runs) - before
+                self._followed[id] = [self._add(self._paths.run(id))]
+                with suppress(OSError):  # its worktree is gone, or so many cannot be watched
+                    self._followed[id].append(self._add(self._git_worktrees / id))
+                self._builders |= dict.fromkeys(self._followed[id], id)
+        return set(self._followed) - before
 
     def close(self) -> None:
         self._loop.remove_reader(self._descriptor)
@@ -126,6 +135,8 @@ class Inotify:
             changes.parts |= {_PARTS[name]} if name in _PARTS else set()
         elif name in _RUN_FILES and watch in self._builders:
             changes.builders.add(self._builders[watch])
+        elif name in _GIT_FILES and watch in self._builders:
+            changes.trees.add(self._builders[watch])
 
 
 def _events(data: bytes) -> Iterable[tuple[int, int, str]]:
@@ -148,8 +159,8 @@ def _checked(answer: int, path: Path | None = None) -> int:
 class Looking:
     """One look at each followed file's time and size, five times a second."""
 
-    def __init__(self, paths: FarmPaths, on_change: OnChange) -> None:
-        self._paths, self._on_change = paths, on_change
+    def __init__(self, paths: FarmPaths, git_worktrees: Path, on_change: OnChange) -> None:
+        self._paths, self._git_worktrees, self._on_change = paths, git_worktrees, on_change
         self._ids: set[str] = set()
         self._seen: dict[str, object] = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -174,12 +185,17 @@ class Looking:
         changes = Changes(
             parts={part for name, part in _PARTS.items() if self._has_changed(f"{state}/{name}")}
         )
-        runs = str(self._paths.runs)
+        runs, trees = str(self._paths.runs), str(self._git_worktrees)
         for id in self._ids:
-            for name in _RUN_FILES:
-                if self._has_changed(f"{runs}/{id}/{name}"):
-                    changes.builders.add(id)
+            if self._any_changed(f"{runs}/{id}", _RUN_FILES):
+                changes.builders.add(id)
+            if self._any_changed(f"{trees}/{id}", _GIT_FILES):
+                changes.trees.add(id)
         return changes
+
+    def _any_changed(self, directory: str, names: Iterable[str]) -> bool:
+        """All are looked at, so that none is told of twice."""
+        return bool(sum(self._has_changed(f"{directory}/{name}") for name in names))
 
     def _has_changed(self, path: str) -> bool:
         try:

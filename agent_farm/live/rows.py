@@ -13,7 +13,7 @@ from agent_farm.builders.proof import Proof
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
-from agent_farm.builders.status import Status
+from agent_farm.builders.status import BUSY, Status
 from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
@@ -95,7 +95,8 @@ class Board:
 
     def look_at_git(self, ids: Iterable[str]) -> Difference:
         chosen = [self.records[id] for id in ids if id in self.records]
-        self._git |= git_states(self.farm, chosen)
+        still = [record.id for record in chosen if self._statuses[record.id].state not in BUSY]
+        self._git |= git_states(self.farm, chosen, still=still)
         self.records |= follow_renames(self.farm, chosen, self._git)
         self._read_proofs(chosen)
         return self._difference()

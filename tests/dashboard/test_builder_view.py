@@ -251,5 +251,4 @@ def test_a_proof_is_shown_when_it_comes(shop: Path, idle: str, af: Af, visit: Op
     for part in ("flagged", "main", "check: passed", ".log", "exit-forced · check.sh:1", "tree "):
         assert part in text
     commit_files(shop / ".builders" / idle, {"more.txt": "x\n"})
-    af("status", "--fresh")
     page.wait_for_selector(".proof-details .proof.stale", timeout=120_000)

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from agent_farm.disk import replace_file
 from tests.conftest import Af
 from tests.dashboard.conftest import report
 from tests.dashboard.stage import Dashboard
+from tests.gitrepo import commit_files
 from tests.waiting import wait_until
 
 Spawn = Callable[..., str]
@@ -128,6 +130,20 @@ def test_removed_builders_are_named(dashboard: Dashboard, idle: str, af: Af) -> 
         assert removed == [idle]
 
 
+def _is_ahead(number: int, builder: dict[str, Any]) -> bool:
+    return builder["git"] is not None and builder["git"]["ahead"] == number
+
+
+def test_what_a_person_commits_for_an_idle_builder_is_seen(
+    dashboard: Dashboard, repo: Path, idle: str
+) -> None:
+    """It reports nothing, and no command of `af` runs: git itself is watched."""
+    with stream(dashboard) as one:
+        for number in (1, 2, 3):  # the looks of the beginning may still meet the first ones
+            commit_files(repo / ".builders" / idle, {f"{number}.txt": "x\n"})
+            one.until(partial(_is_ahead, number))
+
+
 def test_nothing_runs_while_nobody_watches(dashboard: Dashboard, idle: str) -> None:
     process = psutil.Process(dashboard.pid)
 
@@ -171,6 +187,8 @@ def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
     run = paths.run("task-1")
     run.mkdir(parents=True)
     (run / "events.jsonl").write_text("{}\n")
+    git_worktrees = tmp_path / ".git/worktrees"
+    (git_worktrees / "task-1").mkdir(parents=True)
     paths.registry.write_text("{}")
     seen: list[Changes] = []
 
@@ -185,13 +203,17 @@ def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
             await asyncio.wait_for(told.wait(), 120)
             told.clear()
 
-        watch = Looking(paths, tell)
+        watch = Looking(paths, git_worktrees, tell)
         watch.follow(["task-1"])
         await asyncio.sleep(0)  # its first look, which tells nothing
         (run / "events.jsonl").write_text("{}\n{}\n")
         await change()
         assert [changes.builders for changes in seen] == [{"task-1"}]
         assert not seen[0].parts
+        seen.clear()
+        (git_worktrees / "task-1/index").write_text("staged")
+        await change()
+        assert [(changes.builders, changes.trees) for changes in seen] == [(set(), {"task-1"})]
         seen.clear()
         paths.registry.write_text("{ }")
         await change()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.farm import message_door
 from agent_farm.farm.message_door import pass_in
 from tests.waiting import wait_until
 
@@ -28,6 +29,12 @@ def door(tmp_path: Path) -> Iterator[Path]:
         process.kill()
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes the message has to get its turn first."""
+    monkeypatch.setattr(message_door, "_TAKEN_SECONDS", 120.0)
+
+
 def take(door: Path, error: str | None) -> list[str]:
     """Like the plugin: rename it, and say what came of it."""
     (message,) = wait_until(lambda: list(door.glob("*.json")), what="a message")
@@ -39,6 +46,7 @@ def take(door: Path, error: str | None) -> list[str]:
     return [text]
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize(("error", "outcome"), [(None, "submitted"), ("no session", "failed")])
 def test_what_is_taken_is_not_typed(door: Path, error: str | None, outcome: str) -> None:
     taken: list[str] = []
@@ -79,6 +87,7 @@ ODD_ANSWERS: list[Callable[[Path], object]] = [
 ]
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("answer", ODD_ANSWERS)
 def test_whatever_a_builder_answers_in_its_stead_ends_no_command(
     door: Path, answer: Callable[[Path], object]

@@ -74,9 +74,7 @@ def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     calls = [f"[[mcp:state_set {json.dumps({'key': str(n), 'value': 'x'})}]]" for n in range(60)]
     trigger_all(repo, calls)
     wait_until(lambda: states(repo)["completed"] >= 10, timeout=60, what="ten sessions")
-    mine = {record["id"] for record in open_sessions(repo).find(limit=0)}
-    busy = [process for process in psutil.process_iter() if _session_of(process) in mine]
-    assert busy
+    busy = wait_until(lambda: _at_work(repo), what="a session at work")
     assert server.pid  # 0 would be all of us
     os.kill(server.pid, signal.SIGKILL)
     wait_until(lambda: not any(process.is_running() for process in busy), what="the end of the orphans")
@@ -97,6 +95,11 @@ def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     rows = open_database(repo).query("SELECT input, count(*) AS times FROM served_calls GROUP BY input")
     assert {row["times"] for row in rows} == {1}
     assert len(log.find(limit=0)) == 61
+
+
+def _at_work(repo: Path) -> list[psutil.Process]:
+    mine = {record["id"] for record in open_sessions(repo).find(limit=0)}
+    return [process for process in psutil.process_iter() if _session_of(process) in mine]
 
 
 def _session_of(process: psutil.Process) -> str | None:

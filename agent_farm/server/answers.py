@@ -7,10 +7,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from agent_farm.errors import AgentFarmError, as_farm_error, error_of
+from agent_farm.errors import AgentFarmError, UsageError, as_farm_error, error_of
 
 _log = logging.getLogger(__name__)
 
@@ -22,10 +22,13 @@ _OTHER = 409
 async def body_of(request: Request, most: int) -> bytes | None:
     """None where it holds more than that many bytes: the rest is not read."""
     data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > most:
-            return None
+    try:
+        async for piece in request.stream():
+            data += piece
+            if len(data) > most:
+                return None
+    except ClientDisconnect:
+        raise UsageError("The body broke off") from None
     return bytes(data)
 
 

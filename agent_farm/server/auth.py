@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_farm.server.answers import refuse
+from agent_farm.server.connections import vouch
 from agent_farm.server.idle import Activity
 from agent_farm.server.tokens import Caller, Tokens, hash_token
 from agent_farm.server.variables import SHELL_HEADER, told_shell
@@ -88,6 +89,7 @@ class Auth:
         if caller is None:
             await self._app(scope, receive, send)
             return
+        vouch(scope)
         trace = continued(headers.get("traceparent"))
         with self._activity.request(), self._stream(scope, headers, caller), trace:
             await self._app(scope, receive, send)

@@ -77,6 +77,6 @@ async def _document(request: Request) -> dict[str, object]:
     """Empty, whatever else was sent."""
     try:
         document = json.loads(await body_of(request, _MOST_BYTES) or b"")
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, AgentFarmError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -21,6 +21,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.ready_worktrees import follow_base
 from agent_farm.farm.waiting import nudge_at
 from agent_farm.git.repository import find_repository
+from agent_farm.loopback import BACKLOG
 from agent_farm.paths import FarmPaths
 from agent_farm.server.address import (
     ServerFiles,
@@ -31,7 +32,7 @@ from agent_farm.server.address import (
     store_address,
     supervisor_of,
 )
-from agent_farm.server.connections import bounded_protocol
+from agent_farm.server.connections import ACCEPTED_AT_ONCE, bounded_protocol
 from agent_farm.server.idle import Activity, is_idle
 from agent_farm.server.launching import turn_log
 from agent_farm.server.log_lines import start_log
@@ -226,9 +227,15 @@ def make_uvicorn(app: Any) -> Any:
         def capture_signals(self) -> Any:
             return nullcontext()
 
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            for opened in sockets or ():
+                opened.listen(BACKLOG)  # `backlog` below is also how many wait in the kernel
+
     config = uvicorn.Config(
         app,
         http=bounded_protocol(),  # type: ignore[arg-type]
+        backlog=ACCEPTED_AT_ONCE,
         log_config=None,
         access_log=False,
         lifespan="on",

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.conftest import Af
 from tests.dashboard.browser import Visit
+from tests.dashboard.conftest import report
 from tests.dashboard.test_board import serious_findings
 from tests.gitrepo import commit_files, git
 from tests.waiting import wait_until
@@ -55,7 +56,7 @@ def test_a_result_is_read_commented_and_rejected(shop: Path, spawn: Spawn, af: A
     one.page.click("[data-action=send]")
     one.page.click("dialog .primary")
     one.page.wait_for_selector("tr.said >> text=[open]", timeout=60000)
-    card.get_by_role("button", name="Read", exact=True).first.click()
+    card.get_by_role("button", name="Mark as read", exact=True).first.click()
     wait_until(lambda: 0 < kept(af, id)["unread"] < 10, what="the file to be read")
     one.page.wait_for_selector("details.file >> text=code.py", state="detached")
     one.page.click("[data-action=undo]")
@@ -103,6 +104,33 @@ def test_the_list_fits_a_phone_and_a_builder_leads_to_its_result(
     one.page.click("a.button:text-is('Review')")
     one.page.wait_for_selector("text=· shares files with")
     one.page.wait_for_selector("tr.hunk >> text=@ 1")
+
+
+def test_the_keyboard_keeps_its_place_while_things_change(
+    shop: Path, spawn: Spawn, af: Af, visit: Open
+) -> None:
+    id, other = worked(shop, spawn, af), worked(shop, spawn, af)
+    one = visit()
+    here = "document.activeElement.closest('li, tr, details')?.textContent"
+    for where, item, link in (
+        ("review", f"tr:has-text('{id}')", f"a[href='#/review/{id}']"),
+        ("farms", "[data-farm]", f"li a[href='#/builder/{id}']"),
+    ):
+        one.open(where)
+        one.page.focus(link)
+        commit_files(shop / ".builders" / other, {f"{where}.txt": "x\n"}, "more")
+        report(shop, other, "waiting", f"Look at {where}?")
+        one.page.wait_for_selector(f"{item} >> {link}")
+        if where == "farms":
+            one.page.wait_for_selector("li >> text=Look at farms?", timeout=60000)
+        else:
+            one.page.wait_for_selector(f"tr:has-text('{other}') >> text=waiting", timeout=60000)
+        assert one.page.evaluate(f'document.activeElement.matches("{link}")'), where
+    one.open(f"review/{id}")
+    first, second = (one.page.locator("details.file").nth(at) for at in range(2))
+    name = second.locator(".name").inner_text()
+    first.get_by_role("button", name="Mark as read").first.press("Enter")
+    one.page.wait_for_function(f"() => {here}?.includes({json.dumps(name)})", timeout=60000)
 
 
 def test_approving_lands_it(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:

@@ -5,7 +5,7 @@ import { actionButtons } from "./actions.js";
 import { setTitle } from "./attention.js";
 import { conflictsPanel } from "./conflicts.js";
 import { diffPanel } from "./diff.js";
-import { drawnOnce, focused, h, icon, line, plain, replace } from "./dom.js";
+import { drawnOnce, h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
 import { builders, farm, follow, hasLoaded } from "./live.js";
 import { errorBox } from "./messages.js";
@@ -86,7 +86,6 @@ export function builderView(view, id, tab = "terminal") {
   function drawHead(builder) {
     const { status } = builder;
     if (!differs("head", { ...builder, git: { ...builder.git, at: null } })) return;
-    const before = head.contains(focused()) ? focused().dataset.action : null;
     const why =
       status.reason && status.state !== "working"
         ? h("p.why-line.isolate", { "data-state": status.state }, line(status.reason))
@@ -108,7 +107,6 @@ export function builderView(view, id, tab = "terminal") {
       why,
       facts(builder),
     );
-    if (before) head.querySelector(`[data-action="${CSS.escape(before)}"]`)?.focus();
   }
 
   function gone() {

@@ -56,8 +56,12 @@ function parts({ total, landed, per_landed: each, builders, days }) {
       fact("landed changes", String(landed)),
       each ? fact("for each of them", `${count(tokens(each))} tokens, ${money(each.cost)}`) : null,
     ),
-    h("div.plots", plots("day", byDay), plots("runtime", byRuntime)),
-    h("div.plots", plots("builder", ofBuilders.slice(-MOST_BARS))),
+    h(
+      "div.plots.pairs",
+      plots("day", byDay),
+      plots("runtime", byRuntime),
+      plots("builder", ofBuilders.slice(-MOST_BARS)),
+    ),
     table(builders),
   ];
 }

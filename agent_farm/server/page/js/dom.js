@@ -49,9 +49,13 @@ export function append(element, children) {
   return element;
 }
 
+/* The focus stays on what does the same as before. */
 export function replace(element, ...children) {
+  const before = element.contains(focused()) ? focused().dataset.action : null;
   element.replaceChildren();
-  return append(element, children);
+  append(element, children);
+  if (before) element.querySelector(`[data-action="${CSS.escape(before)}"]`)?.focus();
+  return element;
 }
 
 /* `drawn(part, value)`: whether the part shows another value than the last time, and so is to be drawn. */

@@ -1,6 +1,7 @@
 // @ts-check
 /* The builders of all farms of this user; what is done with them is done on their own farm's page. */
 import { h, line, replace } from "./dom.js";
+import { keyedList } from "./keyed_list.js";
 import { errorBox } from "./messages.js";
 import { needsPerson, pill } from "./states.js";
 
@@ -8,14 +9,17 @@ const AGAIN_MILLISECONDS = 5000;
 
 export function farmsView(view) {
   const read = view.newest();
-  const place = h("div.stack", h("p.loading", "Loading …"));
-  view.show(h("h1", "Farms"), place);
+  const says = h("div", h("p.loading", "Loading …"));
+  const cards = h("div.stack");
+  const place = keyedList(cards, farmCard, (farm) => farm.root);
+  view.show(h("div.sessions-head", h("h1", "Farms")), says, cards);
   async function load() {
     try {
       const { farms } = await read("farms");
-      replace(place, farms.map(farmCard));
+      place(farms);
+      replace(says);
     } catch (error) {
-      replace(place, errorBox(error));
+      replace(says, errorBox(error));
     }
   }
   load();
@@ -38,18 +42,22 @@ function farmCard(farm) {
     base === null
       ? h("p.small", "Its server does not run: ", h("code", "af dash"), " there, or ", h("code", "af dash --all"))
       : null,
-    h(
-      "ul.queue",
-      urgent.map((one) =>
-        h(
-          "li",
-          pill(one.state),
-          " ",
-          link(`#/builder/${encodeURIComponent(one.id)}`, h("span.isolate", line(one.task))),
-          one.reason ? h("span.small.isolate", ` ${line(one.reason)}`) : null,
-        ),
-      ),
-    ),
+    urgent.length
+      ? h(
+          "ul.farm-builders",
+          urgent.map((one) =>
+            h(
+              "li",
+              pill(one.state),
+              h(
+                "span",
+                link(`#/builder/${encodeURIComponent(one.id)}`, h("span.isolate", line(one.task) || one.id)),
+                one.reason ? h("span.small.dim.isolate", ` ${line(one.reason)}`) : null,
+              ),
+            ),
+          ),
+        )
+      : h("p.small.dim", "No builders."),
   );
 }
 

@@ -32,7 +32,7 @@ export function keyedList(list, make, keyOf = (/** @type {any} */ value) => valu
   };
 }
 
-const FOCUSABLE = "a, button, input, select, [tabindex]";
+const FOCUSABLE = "a, button, input, select, summary, [tabindex]";
 
 /* What had the focus in the old item has it in the new one. */
 function change(before, now) {
@@ -41,7 +41,9 @@ function change(before, now) {
   if (at >= 0) now.querySelectorAll(FOCUSABLE)[at]?.focus();
 }
 
+/* The focus of an item that goes is left to the one that takes its place. */
 function place(list, items) {
+  const lost = [...list.children].findIndex((one) => one.contains(focused()) && !items.includes(one));
   let next = list.firstChild;
   for (const item of items) {
     if (item === next) next = next.nextSibling;
@@ -52,4 +54,6 @@ function place(list, items) {
     next = next.nextSibling;
     gone.remove();
   }
+  const heir = lost < 0 ? null : items[Math.min(lost, items.length - 1)];
+  heir?.querySelector(FOCUSABLE)?.focus({ preventScroll: true });
 }

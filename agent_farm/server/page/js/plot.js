@@ -52,25 +52,19 @@ export function barPlot({ title, total, buckets, series, show }) {
 /* A bar for each name, as long as its value. */
 export function nameBars({ title, rows, of, show }) {
   const most = Math.max(...rows.map(of), 0);
-  const height = 18 * rows.length + 4;
-  const bar = (one, index) => {
-    const width = most ? (of(one) / most) * WIDTH * 0.5 : 0;
-    const y = 18 * index + 2;
-    const text = { y: y + 11, "font-size": 11, fill: "currentColor" };
-    return [
-      s("text", { x: 0, ...text }, one.name),
-      s("rect", { class: "bar-2", x: WIDTH * 0.3, y, width: Math.max(1, width).toFixed(1), height: 14, rx: 1.5 }),
-      s("text", { x: (WIDTH * 0.3 + width + 4).toFixed(1), ...text }, show(of(one))),
-    ];
+  const bar = (one) => {
+    const element = h("span.bar", { "aria-hidden": "true" });
+    element.style.width = `${most ? (of(one) / most) * 100 : 0}%`;
+    return element;
   };
-  const says = `${title}: ${rows.map((one) => `${one.name} ${show(of(one))}`).join(", ")}`;
   return h(
     "figure.plot.card",
     h("h2", title),
-    s(
-      "svg",
-      { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": says, class: "names" },
-      ...rows.flatMap(bar),
+    h(
+      "ul.bars",
+      rows.map((one) =>
+        h("li", h("span.name", { title: one.name }, one.name), h("span", bar(one)), h("span", show(of(one)))),
+      ),
     ),
   );
 }

@@ -12,7 +12,8 @@ export function removedView(view) {
   const failed = h("div");
   const says = h("div");
   const body = h("tbody");
-  const heads = ["Removed", "Builder", "For", "Kept besides git"].map((text) => h("th", { scope: "col" }, text));
+  const head = (text, style = "") => h("th", { scope: "col", class: style }, text);
+  const heads = [head("Removed"), head("Builder"), head("Kept besides git", "wide")];
   const last = h("th", { scope: "col" }, h("span.visually-hidden", "Restore"));
   const card = h("div.card.scroll", { hidden: true }, h("table.list", h("thead", h("tr", heads, last)), body));
   const place = keyedList(body, row, (one) => `${one.id} ${one.epoch}`);
@@ -47,9 +48,8 @@ export function removedView(view) {
     return h(
       "tr",
       h("td.nowrap", h("time", { datetime: iso(one.epoch) }, moment(one.epoch))),
-      h("td.mono", one.id),
-      h("td.prompt.isolate", line(one.title)),
-      h("td.mono", kept || "–"),
+      h("td.what", h("div.isolate", line(one.title)), h("div.small.dim.mono", one.id)),
+      h("td.mono.wide", kept || "–"),
       h("td", h("button", { type: "button", "aria-label": `Restore ${one.id}`, onclick }, "Restore")),
     );
   }

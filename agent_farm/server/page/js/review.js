@@ -1,6 +1,7 @@
 // @ts-check
 /* Results that wait for a person, riskiest first. */
 import { h, line, plain, replace } from "./dom.js";
+import { keyedList } from "./keyed_list.js";
 import { follow } from "./live.js";
 import { errorBox } from "./messages.js";
 import { proofMark } from "./proof.js";
@@ -15,13 +16,14 @@ export function reviewView(view) {
     h("th", { scope: "col", class: text === "Lines" ? "wide" : "" }, text),
   );
   const card = h("div.card.scroll", { hidden: true }, h("table.list", h("thead", h("tr", heads)), body));
+  const place = keyedList(body, row);
   view.show(h("div.sessions-head", h("h1", "Review")), card, says);
 
   async function load() {
     try {
       const { items, failed } = await read("review");
       card.hidden = !items.length;
-      replace(body, items.map(row));
+      place(items);
       const none = items.length ? null : h("p.empty", "Nothing waits: nobody has committed what has not landed.");
       replace(says, none, failed.map(errorBox));
     } catch (error) {
@@ -43,7 +45,7 @@ function row(item) {
     "tr",
     h("td.num", String(item.risk)),
     h(
-      "td",
+      "td.what",
       h("a.isolate", { href: addressOf(item.id) }, line(item.title) || plain(item.id)),
       " ",
       proofMark(item.proof),

@@ -11,14 +11,14 @@ const IMAGES = /\.(?:png|jpe?g|gif|webp)$/i;
 export function fileCard(file, make, isCut) {
   const told = [
     file.kind === "changed" ? "" : file.kind,
-    file.head.replaceAll("\n", ", "),
+    file.head.split("\n").filter(tells).join(", "),
     file.generated ? "generated" : "",
   ];
   const body = h("div.code", { tabindex: "0", role: "region", "aria-label": `Changes of ${plain(file.path)}` });
   const read = h(
-    "button.quiet",
+    "button.read-mark",
     { type: "button", onclick: () => make.mark(file.path, null, !file.unread) },
-    file.unread ? "Read" : "Not read",
+    file.unread ? "Mark as read" : "Mark as unread",
   );
   const card = h(
     "details.file.card",
@@ -30,7 +30,7 @@ export function fileCard(file, make, isCut) {
       h("span.added", `+${file.added}`),
       h("span.deleted", `−${file.removed}`),
     ),
-    h("div.row", read),
+    h("div.row-end", read),
     isCut ? h("p", "Its lines are left out here: af review shows them.") : null,
     body,
   );
@@ -51,6 +51,9 @@ export function fileCard(file, make, isCut) {
   return card;
 }
 
+/* Of a new or deleted plain file its kind says the same; ids of its content say nothing to a person. */
+const tells = (row) => !/^(?:index |--|\+\+|(?:new|deleted) file mode 100644$)/.test(row);
+
 function firstNumber({ lines }) {
   const first = lines.find((line) => line.new || line.old);
   return first ? first.new || first.old : "";
@@ -58,9 +61,9 @@ function firstNumber({ lines }) {
 
 function hunkRows(file, hunk, make) {
   const read = h(
-    "button.quiet",
+    "button.read-mark",
     { type: "button", onclick: () => make.mark(file.path, hunk.id, !hunk.unread) },
-    hunk.unread ? "Read" : "Not read",
+    hunk.unread ? "Mark as read" : "Mark as unread",
   );
   const rows = [h("tr.hunk", h("td", { colspan: columns() }, `@ ${plain(hunk.heading) || firstNumber(hunk)} `, read))];
   for (const run of runs(hunk.lines)) {

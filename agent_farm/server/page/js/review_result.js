@@ -3,6 +3,7 @@
 import { act } from "./api.js";
 import { conflictsPanel, NONE } from "./conflicts.js";
 import { h, line, plain, replace } from "./dom.js";
+import { keyedList } from "./keyed_list.js";
 import { ask, errorBox, toast } from "./messages.js";
 import { proofDetails } from "./proof.js";
 import { addressOf, progress } from "./review.js";
@@ -18,7 +19,8 @@ export function resultView(view, id) {
   let shown = null;
   whole.addEventListener("change", load);
   const conflicts = h("div");
-  view.show(head, failed, conflicts, files);
+  const none = h("p.empty", { hidden: true }, "Nothing is new since you read it.");
+  view.show(h("div.stack", head, failed, conflicts, h("div", files, none)));
   conflictsPanel(view.part(conflicts), { id }, h("p.small.dim", NONE));
   const redraw = () => shown && draw();
   WIDE.addEventListener("change", redraw);
@@ -91,19 +93,26 @@ export function resultView(view, id) {
         button("Approve …", approve, "primary"),
       ),
     );
-    const make = {
-      mark: (file, hunk, unread) => change("review_mark", { file, hunk, unread }),
-      comment: (place) => comment(place),
-      comments: shown.comments,
-      image: (file, side) => view.read("review_image", { id, tip: shown.tip, file, side }),
-    };
-    replace(
-      files,
-      shown.files.length
-        ? shown.files.map((file) => fileCard(file, make, shown.cut.includes(file.path)))
-        : h("p.empty", "Nothing is new since you read it."),
-    );
+    none.hidden = shown.files.length > 0;
+    placeFiles(shown.files.map(drawn));
   }
+
+  const make = {
+    mark: (file, hunk, unread) => change("review_mark", { file, hunk, unread }),
+    comment: (place) => comment(place),
+    image: (file, side) => view.read("review_image", { id, tip: shown.tip, file, side }),
+  };
+  const drawn = (file) => ({
+    file,
+    comments: shown.comments.filter((one) => [file.path, file.former].includes(one.path)),
+    isCut: shown.cut.includes(file.path),
+    isWide: WIDE.matches,
+  });
+  const placeFiles = keyedList(
+    files,
+    ({ file, comments, isCut }) => fileCard(file, { ...make, comments }, isCut),
+    (one) => one.file.path,
+  );
 
   async function change(verb, request) {
     replace(failed);

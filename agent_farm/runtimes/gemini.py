@@ -188,7 +188,7 @@ def _error_object(stderr: str) -> str | None:
     begin = stderr.rfind('{\n  "session_id"')
     try:
         return str(json.loads(stderr[begin:])["error"]["message"]) if begin >= 0 else None
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return None
 
 

@@ -79,7 +79,7 @@ class LineParser(ABC):
     def line(self, text: str) -> str | None:
         try:
             event = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             event = None
         if not isinstance(event, dict):
             self.said = text.strip() or self.said

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from agent_farm.consent import HINT
-from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import CallerKind, Operation
 from agent_farm.operations.requests import answer_schema, read_request, request_schema
@@ -20,8 +20,8 @@ from agent_farm.server.answers import expected
 from agent_farm.server.tokens import Caller
 
 # No program agrees to what a repository wants, nor writes the settings that hold without being asked about:
-# that is for the user to do. The others are of a command that may be interrupted.
-NOT_FOR_PROGRAMS = ("yes", "user", "attached", "new_id")
+# that is for the user to do. The others are of a command that may be interrupted, and of another machine.
+NOT_FOR_PROGRAMS = ("yes", "user", "attached", "new_id", "for_home")
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,8 @@ async def call_tool(
         article = "an" if caller.kind == "architect" else "a"
         return _failed(AgentFarmError(f"{name!r} is not a tool for {article} {caller.kind}"))
     try:
-        request = read_request(operation, _allowed(arguments), lax=True)
+        _require_allowed(operation, arguments)
+        request = read_request(operation, arguments, lax=True)
         found = await answer_to(operation, open_context(operation), request)
     except Exception as error:
         return _failed(_for_programs(expected(error, name), operation, arguments))
@@ -70,9 +71,13 @@ def as_utf8(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _allowed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _require_allowed(operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> None:
     """A field that no tool has is unknown here, whatever the terminal calls it."""
-    return {f"--{name}" if name in NOT_FOR_PROGRAMS else name: value for name, value in arguments.items()}
+    for name in NOT_FOR_PROGRAMS:
+        if name in arguments:
+            offered_here = [one for one in operation.request.__struct_fields__ if one not in NOT_FOR_PROGRAMS]
+            why = f"{name} is unknown to this tool; it takes {', '.join(offered_here)}"
+            raise UsageError(f"{operation.name} cannot be called like that", why=why)
 
 
 def _for_programs(

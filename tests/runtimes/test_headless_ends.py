@@ -42,6 +42,11 @@ def test_an_error_of_a_form_of_its_own_is_told_as_it_came(tmp_path: Path) -> Non
     assert "weird" in (result.error or "")
 
 
+def test_a_line_that_nests_too_deep_is_no_event(tmp_path: Path) -> None:
+    (tmp_path / "deep").write_text("[" * 200_000 + "\nbroken\n")
+    assert run_codex(tmp_path, f"cat >/dev/null; cat {tmp_path}/deep; exit 1").error == "broken"
+
+
 def test_nul_in_an_argument_is_refused_and_leaks_nothing(tmp_path: Path) -> None:
     run_codex(tmp_path, "exit 0")
     before = len(os.listdir("/proc/self/fd"))

@@ -63,11 +63,23 @@ async def test_a_program_changes_settings_and_agrees_to_none(repo: Path) -> None
         assert (await architect.done("config_list"))["not_agreed"] == ["merge.check"]
         assert "touch ran" in await architect.refused("config_agree")
         mine = {"name": "merge.check", "value": "touch ran", "user": True}
-        assert "unknown" in await architect.refused("config_set", mine)
+        refused = await architect.refused("config_set", mine)
+        assert "user is unknown to this tool; it takes name, value" in refused
         assert (await architect.done("config_unset", {"name": "merge.check"}))["was_set"] is True
         assert "No runtime nope" in await architect.refused(
             "config_set", {"name": "spawn.runtime", "value": "nope"}
         )
+
+
+@in_loop
+async def test_no_tool_offers_what_another_machine_or_a_command_says(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        offered = (await architect.tools())["trigger"].input_schema["properties"]
+        hidden = {"yes": True, "attached": True, "for_home": True, "new_id": None}
+        assert not offered.keys() & hidden.keys()
+        for name, value in hidden.items():
+            refused = await architect.refused("trigger", {"prompt": "x", name: value})
+            assert f"{name} is unknown to this tool" in refused
 
 
 @in_loop

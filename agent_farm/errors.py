@@ -10,12 +10,15 @@
     ├── ConsentNeeded         1    a command or copy from the repository that nobody has agreed to
     ├── ToolMissing           1    git, tmux or a runtime is not usable
     ├── WorkWouldBeLost       4    refused, because it exists nowhere else
+    ├── OtherWork             4    a branch holds commits that are not in what is checked out
+    ├── NoRoom                1    no place for one more, here or on a machine
     ├── Unreachable           1    another machine could not be asked
     │   └── Overdue           1    it has not answered yet
     ├── NotDelivered          5    held, or not confirmed
     └── TimedOut            124
 
-What went wrong, why, and the next command: `cli/` renders all three, as text or as JSON.
+Rooms have errors of their own below AgentFarmError, which all end with 1. What went wrong, why, and the next
+command: `cli/` renders all three, as text or as JSON.
 Anything else that reaches `cli/` is a bug and ends with exit code 3.
 """
 
@@ -23,7 +26,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class AgentFarmError(Exception):
@@ -53,17 +56,10 @@ class AgentFarmError(Exception):
 def error_of(
     code: str, what: str, *, why: str | None, hint: str | None, evidence: Iterable[str]
 ) -> AgentFarmError:
-    """The error that was told of by its code and words, with its exit code."""
-    error = AgentFarmError(what, why=why, hint=hint, evidence=evidence)
-    kind = next((kind for kind in _kinds(AgentFarmError) if kind.code == code), AgentFarmError)
-    error.code, error.exit_code = code, kind.exit_code
+    """The error that was told of by its code and words: of its class in the tree above, if it has one."""
+    error = KINDS.get(code, AgentFarmError)(what, why=why, hint=hint, evidence=evidence)
+    error.code = code
     return error
-
-
-def _kinds(kind: type[AgentFarmError]) -> Iterator[type[AgentFarmError]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _kinds(below)
 
 
 def as_farm_error(error: AgentFarmError | OSError, what: str | None = None) -> AgentFarmError:
@@ -127,6 +123,19 @@ class WorkWouldBeLost(AgentFarmError):
     exit_code = 4
 
 
+class OtherWork(AgentFarmError):
+    """The builder's branch holds commits that are not in what its worktree has checked out."""
+
+    code = "other-work"
+    exit_code = 4
+
+
+class NoRoom(AgentFarmError):
+    """Whoever waits goes on waiting."""
+
+    code = "no-room"
+
+
 class Unreachable(AgentFarmError):
     """Says nothing of what is there. `began` is False where nothing of what was asked can have been done."""
 
@@ -148,6 +157,22 @@ class NotDelivered(AgentFarmError):
 class TimedOut(AgentFarmError):
     code = "timed-out"
     exit_code = 124
+
+
+_TREE = (
+    AgentFarmError, UsageError, NotFound, DamagedFile, NewerFile, ForeignFile, LockTaken, ConsentNeeded,
+    ToolMissing, WorkWouldBeLost, OtherWork, NoRoom, Unreachable, Overdue, NotDelivered, TimedOut,
+)  # fmt: skip
+KINDS = {kind.code: kind for kind in _TREE}
+# Of errors that rooms have for themselves: what another machine may call its error beside those.
+CODES_OF_ROOMS = frozenset(
+    {
+        "agent-failed", "butler", "checkpoint", "clock-jumped", "forge", "git", "hook-refused", "include",
+        "invalid-template", "merge-refused", "missing-variable", "not-landed", "not-readable",
+        "push-rejected", "runtime-file", "settings", "superseded", "target-red", "unknown-submodule-commit",
+        "worktree-mismatch",
+    }
+)  # fmt: skip
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -10,13 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agent_farm.errors import AgentFarmError
-
 NO_LIMIT = 1_000_000
-
-
-class NoRoom(AgentFarmError):
-    code = "no-room"
 
 
 class Room(Struct, frozen=True):

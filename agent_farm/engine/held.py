@@ -16,10 +16,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.disk import file_lock
-from agent_farm.engine.contract import NoRoom, Room
+from agent_farm.engine.contract import Room
 from agent_farm.engine.holder_words import Question, Said, hear, require_own_peer, say
 from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory
-from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Overdue, Unreachable
+from agent_farm.errors import AgentFarmError, LockTaken, Overdue, Unreachable, error_of
 
 _START_SECONDS = 90.0
 _SECONDS = 60.0
@@ -27,7 +27,6 @@ _HEAD_SECONDS = 5.0
 _LATE_SECONDS = 90.0
 _HURRY_SECONDS = 10.0  # who waits for less has what was told before, and others ask on
 _HINT = "af fleet status"
-_KINDS: tuple[type[AgentFarmError], ...] = (NoRoom, NotFound, Unreachable)
 
 
 class Held(Struct, frozen=True):
@@ -89,9 +88,7 @@ class Held(Struct, frozen=True):
             raise Unreachable(what, why=str(error) or None, hint=_HINT) from error
         if said.problem is not None:
             found = said.problem
-            by_code = (kind for kind in _KINDS if kind.code == found.code)
-            kind = Overdue if found.is_late else next(by_code, AgentFarmError)
-            problem = kind(found.what, why=found.why, hint=found.hint)
+            problem = error_of(found.code, found.what, why=found.why, hint=found.hint, evidence=())
             if isinstance(problem, Unreachable):
                 problem.began = found.began
             raise problem

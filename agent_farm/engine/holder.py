@@ -17,7 +17,7 @@ from pathlib import Path
 from agent_farm.disk import file_lock
 from agent_farm.engine.holder_words import Problem, Question, Said, hear, require_own_peer, say
 from agent_farm.engine.ray_engine import RayEngine
-from agent_farm.errors import AgentFarmError, Overdue
+from agent_farm.errors import AgentFarmError
 
 READY = b"ready\n"
 _IDLE_SECONDS = 900.0
@@ -56,7 +56,7 @@ class Holder:
                 except AgentFarmError as error:
                     told = (error.code, error.what, error.why, error.hint)
                     began = getattr(error, "began", True)
-                    said = Said(problem=Problem(*told, isinstance(error, Overdue), began))
+                    said = Said(problem=Problem(*told, began))
                 except Exception as error:  # Ray raises what it likes; the command has to hear of it
                     said = Said(problem=Problem("unreachable", "Ray failed", _first_line(error)))
                 say(connection, said)

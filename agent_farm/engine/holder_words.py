@@ -34,7 +34,6 @@ class Problem(Struct, frozen=True):
     what: str
     why: str | None = None
     hint: str | None = None
-    is_late: bool = False
     began: bool = True
 
 

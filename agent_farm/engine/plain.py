@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, MutableSet
 from dataclasses import dataclass, field
 
-from agent_farm.engine.contract import NO_LIMIT, NoRoom, Room
-from agent_farm.errors import NotFound, there_are
+from agent_farm.engine.contract import NO_LIMIT, Room
+from agent_farm.errors import NoRoom, NotFound, there_are
 
 Ask = Callable[[bytes, float], Iterator[bytes]]
 

@@ -21,7 +21,16 @@ from msgspec import Struct
 from agent_farm import __version__
 from agent_farm.engine.contract import Engine
 from agent_farm.engine.held import Held
-from agent_farm.errors import AgentFarmError, ConsentNeeded, TimedOut, Unreachable, UsageError, error_of
+from agent_farm.errors import (
+    CODES_OF_ROOMS,
+    KINDS,
+    AgentFarmError,
+    ConsentNeeded,
+    TimedOut,
+    Unreachable,
+    UsageError,
+    error_of,
+)
 from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine, Placed
 from agent_farm.git.other_machine import Line
 from agent_farm.launch import as_command
@@ -34,6 +43,7 @@ MARK = b"af-fleet-1"
 OF_CLUSTER = "ray://"
 USUAL_SECONDS = 120.0
 _LONGEST_WORDS = 2000
+_WITHOUT_HINT = (ConsentNeeded, TimedOut)  # the same command with --yes, here too; whoever waits asks on
 _OF_AF = re.compile(r"""af [\w ./:@=,…"'-]*""")  # nothing that a shell would do something else for
 
 Tell = Callable[[str], None]
@@ -155,7 +165,7 @@ def call_program(
         if "told" in said:
             tell(f"{address.host}: {_line(said['told'])}")
         elif "error" in said:
-            raise _error(address, said["error"])
+            raise error_of_machine(address, said["error"])
         elif isinstance(said.get("answer"), dict):
             return dict(said["answer"])
     raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without a word.")
@@ -213,20 +223,23 @@ def _line(text: object) -> str:
     return " ".join(_words(text).split())
 
 
-def _hint(address: Address, text: str) -> str:
+def hint_of_machine(address: Address, text: str) -> str:
     """A command of `af` is for here; any other is for the machine that gave it."""
     return text if _OF_AF.fullmatch(text) else as_command("ssh", "-t", *address.words, text)
 
 
-def _error(address: Address, said: object) -> AgentFarmError:
+def error_of_machine(address: Address, said: object) -> AgentFarmError:
+    """The error that it says it met, of the class that this has here. That nobody can be reached it cannot
+    say: it answered."""
     said = said if isinstance(said, dict) else {}
-    evidence = said.get("evidence")
+    code, evidence = str(said.get("code")), said.get("evidence")
     lines = [_words(one) for one in evidence[:50]] if isinstance(evidence, list) else []
     why = None if said.get("why") is None else _words(said["why"])
-    hint = None if said.get("hint") is None else _hint(address, _line(said["hint"]))
+    hint = None if said.get("hint") is None else hint_of_machine(address, _line(said["hint"]))
     what = f"{address.host}: {_line(said.get('what', 'it failed'))}"
-    if said.get("code") == ConsentNeeded.code:
-        return ConsentNeeded(what, why=why, evidence=lines)  # given by the same command with --yes, here too
-    if said.get("code") == TimedOut.code:  # whoever waits asks on
-        return TimedOut(what, why=why, evidence=lines)
-    return error_of(_words(said.get("code", "error"))[:60], what, why=why, hint=hint, evidence=lines)
+    kind = KINDS.get(code)
+    if kind in _WITHOUT_HINT:
+        hint = None
+    if code not in CODES_OF_ROOMS and (kind is None or issubclass(kind, Unreachable)):
+        code = AgentFarmError.code
+    return error_of(code, what, why=why, hint=hint, evidence=lines)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.errors import AgentFarmError, NotFound, OtherWork
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree, Head
@@ -26,13 +26,6 @@ class FoundWork:
     work: Work
     branch: str | None
     left_behind: tuple[str, ...]
-
-
-class OtherWork(AgentFarmError):
-    """The builder's branch holds commits that are not in what its worktree has checked out."""
-
-    code = "other-work"
-    exit_code = 4
 
 
 def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:

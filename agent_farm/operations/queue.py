@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, DamagedFile, as_farm_error
+from agent_farm.errors import AgentFarmError, DamagedFile, NoRoom, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import (
@@ -34,7 +34,6 @@ from agent_farm.operations.operation import Answer, Context, Failure, Nothing, O
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import preflight
 from agent_farm.operations.spawn_request import Spawn
-from agent_farm.operations.spawn_reservation import NoRoom
 from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.stop import stop_running
 

@@ -17,19 +17,13 @@ from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, LockTaken, NotFound, UsageError
+from agent_farm.errors import AgentFarmError, LockTaken, NoRoom, NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime_start import draw_run, require_room
 from agent_farm.farm.waiting import has_room, in_order, requeue, store_order
 from agent_farm.launch import as_command
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.ports import release_ports, reserve_ports
-
-
-class NoRoom(AgentFarmError):
-    """It goes on waiting."""
-
-    code = "no-room"
 
 
 def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from agent_farm.engine.contract import NoRoom, Room
-from agent_farm.errors import NotFound, Overdue, Unreachable
+from agent_farm.engine.contract import Room
+from agent_farm.errors import NoRoom, NotFound, Overdue, Unreachable
 from tests.engine.engines import Under
 from tests.waiting import wait_until
 

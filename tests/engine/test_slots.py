@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.engine.child import answer_here
-from agent_farm.engine.contract import NoRoom
 from agent_farm.engine.plain import Plain, PlainMachine
-from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.errors import AgentFarmError, NoRoom, Unreachable
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet import calling
 from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book

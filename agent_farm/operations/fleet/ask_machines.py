@@ -12,13 +12,15 @@ from msgspec import Struct, structs
 
 from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.fleet.book import Book
-from agent_farm.fleet.calling import call
+from agent_farm.fleet.calling import address_of, call, error_of_machine, hint_of_machine
 from agent_farm.git.asking import as_asked
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.operation import Context, Failure, Operation, only
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.runtimes import get_adapter
+from agent_farm.ssh.ssh_url import Address
 
+_WITH_KEYS = ("resume", "setup")  # what they start has the environment of a builder
 _WAITING_SECONDS = 24 * 3600.0
 _STARTING_SECONDS = 600.0
 _LOOK_SECONDS = 15.0
@@ -91,7 +93,7 @@ def ask_machine(
         seconds = _LATE_SECONDS if machine.is_late or machine.problem else _LOOK_SECONDS
     elif verb.waits:
         seconds = _WAITING_SECONDS if request.timeout is None else request.timeout + _STARTING_SECONDS
-    environment = _keys_again(context, book, request.id) if verb.name == "resume" else {}
+    environment = keys_of(context, book.builders[request.id].runtime) if verb.name in _WITH_KEYS else {}
     document = call(
         book,
         host,
@@ -105,11 +107,7 @@ def ask_machine(
     told = {id for id in _ids_in(answer) if id not in ids}
     if told:
         raise Unreachable(f"{host} answered for {sorted(told)[0]!r:.60}, which it was not asked about")
-    return _with_host(answer, host)
-
-
-def _keys_again(context: Context, book: Book, id: str) -> dict[str, str]:
-    return keys_of(context, book.builders[id].runtime)
+    return _with_parts(answer, partial(_as_here, address_of(book.machine(host))))
 
 
 def keys_of(context: Context, runtime: str | None) -> dict[str, str]:
@@ -140,18 +138,27 @@ def _ids_in(answer: Any) -> Iterator[str]:
                     yield from _ids_in(one)
 
 
-def _with_host(answer: Any, host: str) -> Any:
-    """Builders in it say where they are."""
-    if isinstance(answer, BuilderShown):
-        return structs.replace(answer, host=host)
+def _as_here(address: Address, part: Any) -> Any:
+    """Builders say where they are, and what has failed there is told like an error of that machine."""
+    if isinstance(part, BuilderShown):
+        return structs.replace(part, host=address.host)
+    if isinstance(part, Failure):
+        return Failure.of(part.id, error_of_machine(address, msgspec.to_builtins(part)))
+    if hints := getattr(part, "hints", ()):
+        return structs.replace(part, hints=tuple(hint_of_machine(address, hint) for hint in hints))
+    return part
+
+
+def _with_parts(answer: Any, change: Callable[[Any], Any]) -> Any:
+    """With `change` made to the answer itself, and to each part of it."""
     changed: dict[str, Any] = {}
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
-        if isinstance(value, BuilderShown):
-            changed[name] = structs.replace(value, host=host)
-        elif isinstance(value, tuple) and any(isinstance(one, BuilderShown) for one in value):
-            changed[name] = tuple(structs.replace(one, host=host) for one in value)
-    return structs.replace(answer, **changed) if changed else answer
+        if isinstance(value, Struct):
+            changed[name] = change(value)
+        elif isinstance(value, tuple):
+            changed[name] = tuple(change(one) if isinstance(one, Struct) else one for one in value)
+    return change(structs.replace(answer, **changed) if changed else answer)
 
 
 def _parts(verb: Verb, answer: Any) -> Iterator[Any]:

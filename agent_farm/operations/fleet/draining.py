@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from agent_farm.engine.contract import NoRoom
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, NoRoom, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder
 from agent_farm.fleet.book import Book, edit_book, read_book

@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager, suppress
 import msgspec
 
 from agent_farm.disk import file_lock
-from agent_farm.engine.contract import NoRoom
 from agent_farm.engine.plain import Plain, PlainMachine, choose
-from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
+from agent_farm.errors import AgentFarmError, NoRoom, NotFound, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Machine, Word, edit_book, read_book
 from agent_farm.fleet.calling import OF_CLUSTER, builder_of, cluster_of, engine_of, is_of_cluster, slot_name

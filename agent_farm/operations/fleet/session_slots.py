@@ -6,9 +6,9 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from agent_farm.engine.contract import Engine, NoRoom
+from agent_farm.engine.contract import Engine
 from agent_farm.engine.plain import Plain, PlainMachine
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.errors import AgentFarmError, NoRoom, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import engine_of, is_of_cluster

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from agent_farm.engine.contract import NoRoom
-from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.errors import AgentFarmError, NoRoom, Unreachable
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.operations.fleet import session_calls as calls
 from agent_farm.operations.fleet.session_slots import SessionSlots

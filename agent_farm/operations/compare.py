@@ -15,7 +15,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import UsageError
 from agent_farm.farm.declared_checks import agree_to_checks
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.listing import Builder, list_builders
+from agent_farm.farm.listing import Builder
 from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.landing.contest.comparisons import remember
 from agent_farm.landing.contest.cross_tests import Candidate, CrossTest, cross_tests, new_tests
@@ -24,7 +24,7 @@ from agent_farm.landing.flags.languages import is_test
 from agent_farm.landing.proving import prove, require_checks
 from agent_farm.landing.train.risk import Tally, load_record
 from agent_farm.landing.verdicts import Reuse
-from agent_farm.operations.builders import BuilderIds, Yes, choose_all
+from agent_farm.operations.builders import BuilderIds, Yes, choose_all, described
 from agent_farm.operations.declare import acts
 from agent_farm.operations.operation import Answer, Context, Request
 
@@ -90,6 +90,7 @@ class Comparison(Answer):
     details="Each is checked as by `check`. Then each pair is checked in a clean worktree with the code"
     " of one, the tests of the target and the new tests of the other. Results are kept: the same"
     " tree is not checked twice. `keep` keeps one and removes the others.",
+    elsewhere="home",
 )
 def compare(context: Context, request: Compare) -> Comparison:
     farm = context.farm
@@ -130,7 +131,7 @@ def _comparison(
     tests: dict[str, tuple[str, ...]],
     crossed: Sequence[CrossTest],
 ) -> Comparison:
-    builders = {one.record.id: one for one in list_builders(farm, proofs, with_git=False)}
+    builders = {one.record.id: one for one in described(farm, proofs)}
     sizes = {id: _size(farm, proof) for id, proof in proofs.items()}
     standings = [_standing(proofs[id], sizes[id], one.usage, id) for id, one in builders.items()]
     places = ranked(standings, {(one.tests_of, one.on): one.passed for one in crossed})

@@ -11,25 +11,18 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.farm import Farm
-from agent_farm.farm.guarded_removal import Waived, check, prune
-from agent_farm.farm.listing import read_status
 from agent_farm.landing.contest.comparisons import Comparison, newest_with
 from agent_farm.landing.train.landing_journal import Store
 from agent_farm.landing.train.risk import note_contest
-from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, Yes, choose, each, failures_of
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.land import Land, LandContinue, land, land_continue
 from agent_farm.operations.land_steps import Part as LandPart
 from agent_farm.operations.landing_queue import LandingQueue
-from agent_farm.operations.merge import AT_WORK
 from agent_farm.operations.operation import Answer, Context, Failure, Request, exit_code_of
 from agent_farm.operations.prune import Removal, WouldRemove
-
-# What lies in the trash can be restored, so that neither commits nor files are a reason to stay.
-_ALL_OF_IT = Waived(discard_changes=True, discard_commits=True, stop=True)
+from agent_farm.operations.settled import Settled, remove_settled
 
 
 class Keep(Request):
@@ -84,7 +77,8 @@ def _collect(parts: Sequence[Part]) -> KeptOne:
     outside=True,
     details="The others are those in its newest comparison. They are removed with their commits and"
     " files; `restore` brings each back. One that is working, or has committed since, stays and"
-    " is named.",
+    " is named. Others on another machine are removed there.",
+    elsewhere="home",
 )
 def keep(context: Context, request: Keep) -> Iterator[Part]:
     farm = context.farm
@@ -102,7 +96,7 @@ def keep(context: Context, request: Keep) -> Iterator[Part]:
         compared = {id: records[id].runtime for id in comparison.tips if id in records}
         if len(compared) > 1:
             note_contest(farm.paths.landing_record, comparison.at, record.id, compared)
-    act = partial(_remove, farm, comparison, request.dry_run)
+    act = partial(_remove, context, comparison, request.dry_run)
     yield from each(rest, act, alone=False, otherwise="was not removed")
 
 
@@ -133,22 +127,6 @@ def _require_landed(record: BuilderRecord, landing: LandingQueue) -> None:
 
 
 def _remove(
-    farm: Farm, comparison: Comparison, dry_run: bool, record: BuilderRecord
+    context: Context, comparison: Comparison, dry_run: bool, record: BuilderRecord
 ) -> Removal | WouldRemove:
-    """Unless it is at work, or has made more than what was compared."""
-    state = read_status(farm, record).state
-    if state in AT_WORK:
-        hint = as_command("af", "stop", record.id)
-        raise AgentFarmError(f"{record.id} was not removed", why=f"It is {state}.", hint=hint)
-    if find_work(farm, record).work.tip != comparison.tips[record.id]:
-        raise AgentFarmError(
-            f"{record.id} was not removed",
-            why="It has committed since it was compared.",
-            hint=as_command("af", "compare", *comparison.tips),
-        )
-    if dry_run:
-        _, refused = check(farm, [record], _ALL_OF_IT)
-        if record.id in refused:
-            raise refused[record.id]
-        return WouldRemove(id=record.id)
-    return Removal.of(prune(farm, record, _ALL_OF_IT))
+    return remove_settled(context, record, Settled(record.id, comparison.tips, dry_run))

@@ -32,7 +32,7 @@ from agent_farm.operations.landing_queue import (
     shown,
 )
 from agent_farm.operations.operation import Context
-from agent_farm.operations.send import deliver_all
+from agent_farm.operations.send import Send, send
 from agent_farm.own_process import start_af
 
 _MANY_CORES = 4
@@ -58,7 +58,7 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
     queue = store.update(lambda now: structs.replace(now, left_at=None, problem=()))
     store = Store(store.file, queue.started_at)
     checkout = checkout_of(farm, queue)
-    world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, farm), context.tell)
+    world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, context), context.tell)
     yield shown(queue, "running")
     try:
         for event in drive(world, store, _at_once(farm)):
@@ -122,14 +122,18 @@ def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
         context.tell(f"{event.id} has nothing to land")
 
 
-def _give_back(farm: Farm, record: BuilderRecord, queue: Queue, one: Returned) -> str:
+def _give_back(context: Context, record: BuilderRecord, queue: Queue, one: Returned) -> str:
     """The same builder mends it; its commits are still its own.
 
     Where somebody was killed while sending it, it is not sent again: its runtime says whether it came.
     """
     if one.sent_at is not None:
-        if was_submitted(farm, record, message_of(queue, one), since=one.sent_at):
+        if was_submitted(context.farm, record, message_of(queue, one), since=one.sent_at):
             return "submitted"
         return "failed: af was killed while sending it, and nothing confirms that it arrived"
-    (delivered,) = deliver_all(farm, [record], message_of(queue, one))
+    order = Send((record.id,), message_of(queue, one))
+    try:
+        (delivered,) = send.answer_to(structs.replace(context, whole_ids=True), order).deliveries
+    except AgentFarmError as error:
+        return f"failed: {error.sentence}"
     return delivered.told

@@ -11,24 +11,22 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.declared_checks import agree_to_checks, checks_of_merge
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.guarded_removal import Waived, prune
-from agent_farm.farm.listing import read_status
 from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.single_merge import Merged, land
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import BuilderIds, Yes, choose_all
+from agent_farm.operations.builders import BuilderIds, Yes, choose_all, described
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, Request
 from agent_farm.operations.prune import Removal
+from agent_farm.operations.settled import Settled, remove_settled
 from agent_farm.shield import Shield
 
 How = Annotated[
     Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
 ]
 Here = Annotated[bool, Meta(description="Land on the branch that is checked out, even if it is not the base")]
-AT_WORK = ("working", "preparing", "waiting", "limited")
 
 
 class Merge(Request):
@@ -148,29 +146,27 @@ def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[P
     if interruption is not None:
         raise interruption
     if request.prune and landed is not None:
-        yield _remove(farm, landed)
+        yield _remove(context, landed)
 
 
 def _next(farm: Farm, landed: Merged) -> str:
     """What removes it, unless something of it has not landed: one that has ended is not stopped first."""
     if landed.left_behind:
         return _commit(landed.id)
-    ended = read_status(farm, farm.require_exact(landed.id)).is_finished
-    return as_command("af", "prune", *([] if ended else ["--stop"]), landed.id)
+    (one,) = described(farm, [landed.id])
+    return as_command("af", "prune", *([] if one.status.is_finished else ["--stop"]), landed.id)
 
 
-def _remove(farm: Farm, landed: Merged) -> Removal | Kept:
+def _remove(context: Context, landed: Merged) -> Removal | Kept:
     """Unless something stands against that; then it goes on as it was."""
-    record = farm.require_exact(landed.id)
-    state = read_status(farm, record).state
     if landed.left_behind:
         return Kept(landed.id, "some work is not committed", _commit(landed.id))
-    if state in AT_WORK:
-        return Kept(landed.id, f"it is {state}", as_command("af", "prune", "--stop", landed.id))
     try:
-        return Removal.of(prune(farm, record, Waived(stop=True)))
+        found = remove_settled(context, context.farm.require_exact(landed.id), Settled(landed.id))
     except AgentFarmError as error:
         return Kept(landed.id, error.why or error.what, error.hint, error.evidence)
+    assert isinstance(found, Removal)
+    return found
 
 
 def _commit(id: str) -> str:

@@ -51,6 +51,7 @@ class SetUp(Answer):
     pool="start",
     details="Creates missing copies, carried output and links, fills submodules and runs worktree.setup,"
     " even while the builder is working. Existing files stay as they are.",
+    elsewhere="there",
 )
 def setup(context: Context, request: Setup) -> SetUp:
     farm, record = context.farm, choose(context, request.id)

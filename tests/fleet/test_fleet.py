@@ -76,7 +76,7 @@ def test_a_life(af: Af, big: Node, repo: Path) -> None:
 
 def test_what_is_not_for_it_is_refused_with_the_command_that_does_it_there(af: Af, big: Node) -> None:
     id = spawned(af, "--shell")
-    for words in (["path", id], ["setup", id], ["eject", id]):
+    for words in (["path", id], ["eject", id]):
         done = af(*words)
         assert done.returncode == 2, done.stdout
         assert f"{id} is on big" in done.stderr
@@ -84,12 +84,26 @@ def test_what_is_not_for_it_is_refused_with_the_command_that_does_it_there(af: A
     for word in ("--ephemeral", "--stack=x", "--after=x"):
         done = af("spawn", "--on", "big", "Fix", word)
         assert done.returncode == 2
-        assert "does not go with --on" in done.stderr
+        assert "cannot be combined with --on" in done.stderr
     ok(af, "config", "set", "worktree.uncommitted", "true")
-    assert "worktree.uncommitted does not go" in af("spawn", "--on", "big", "Fix").stderr
+    assert "worktree.uncommitted cannot be combined" in af("spawn", "--on", "big", "Fix").stderr
     ok(af, "config", "unset", "worktree.uncommitted")
     assert "2 builders" not in ok(af, "fleet", "status")
     assert af("fleet", "remove", "big").returncode == 4
+
+
+def test_a_worktree_there_is_prepared_once_more(af: Af, big: Node, repo: Path) -> None:
+    setup = 'printf "%s" "$TOKEN_OF_MINE" >prepared'
+    (repo / "agent-farm.toml").write_text(
+        f"[worktree]\nsetup = '{setup}'\n[env]\npass = [\"TOKEN_OF_MINE\"]\n"
+    )
+    git(repo, "add", "agent-farm.toml")
+    git(repo, "commit", "-qm", "Setup")
+    id = spawned(af, "--shell", "--yes")
+    ok(af, "wait", id, "--timeout", "120")
+    done = af("setup", "--yes", id, env={"TOKEN_OF_MINE": "hush-4711-hush"})
+    assert done.returncode == 0, done.stderr
+    assert (big.farms[0] / ".builders" / id / "prepared").read_text() == "hush-4711-hush"
 
 
 def test_what_has_not_landed_stays_at_home_when_it_is_thrown_away(af: Af, big: Node, repo: Path) -> None:

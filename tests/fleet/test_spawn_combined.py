@@ -102,18 +102,19 @@ def test_a_branch_that_is_there_goes_on_and_stays(af: Af, big: Node, repo: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "why", "hint"),
     [
-        (("--after", "x"), "queue of this machine"),
-        (("--stack", "x"), "moved along"),
-        (("--ephemeral",), "before its work has come home"),
+        (("--after", "x"), "queue of this machine", "af spawn --on local …"),
+        (("--stack", "x"), "moved along", "af spawn --on … --base builder/ID …"),
+        (("--ephemeral",), "before its work has come home", "af prune --landed"),
     ],
 )
-def test_what_stays_here_says_why(af: Af, big: Node, words: tuple[str, ...], why: str) -> None:
+def test_what_stays_here_says_why(af: Af, big: Node, words: tuple[str, ...], why: str, hint: str) -> None:
     done = af(*WORDS, "Fix", *words)
     assert done.returncode == 2
     assert f"{words[0]} does not go with --on" in done.stderr
     assert why in done.stderr
+    assert f"hint: {hint}\n" in done.stderr
 
 
 def test_what_fails_there_leaves_the_branch_that_was_there(af: Af, big: Node, repo: Path) -> None:

@@ -336,7 +336,7 @@ def test_merge_and_prune_keeps_one_that_works(spawn: Spawn, af: Af, repo: Path) 
     assert [row["id"] for row in document["merged"]] == [working["id"], builder.id]
     assert [one["id"] for one in document["removed"]] == [builder.id]
     assert [(one["id"], one["reason"], one["hint"]) for one in document["kept"]] == [
-        (working["id"], "it is working", f"af prune --stop {working['id']}")
+        (working["id"], "It is working.", f"af prune --stop {working['id']}")
     ]
     assert traces(repo).records == {working["id"]}
     af("stop", working["id"])

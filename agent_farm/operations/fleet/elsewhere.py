@@ -174,12 +174,10 @@ def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> It
 
 
 def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> Iterator[Any]:
-    if getattr(request, "prune", False) and ids:
-        raise UsageError(
-            "--prune does not work for a builder on another machine", hint=f"af prune --stop {ids[0]}"
-        )
     if ids or verb.name not in ("land", "conflicts", "review"):
         here = at_home(context, ids, quickly=verb.name.startswith("review"))
+        if verb.name == "keep":  # those who go are none of its ids
+            here = at_home(context, (), quickly=True)
     elif verb.name == "review":
         here = everybody_at_home(context, quickly=True)
     else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from agent_farm.errors import AgentFarmError, NotFound, as_farm_error
@@ -22,6 +23,7 @@ from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there
 from agent_farm.operations.restore import Restored
+from agent_farm.operations.settled import Settled
 
 
 def prune(
@@ -38,15 +40,40 @@ def prune(
 
 
 def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | WouldRemove | Failure:
+    host = book.builders[id].host
+
+    def ask() -> Pruned:
+        found: Pruned = ask_machine(prune_there, context, book, request, host, [id])
+        return found
+
+    return _removed(context, book, id, ask, dry_run=request.dry_run)
+
+
+def remove_settled_there(context: Context, asked: Settled) -> Removal | WouldRemove:
+    book = read_book(context.farm)
+    host = book.builders[asked.id].host
+
+    def ask() -> Pruned:
+        document = call(book, host, "remove_settled", msgspec.to_builtins(asked), tell=context.tell)
+        return answer_of(Pruned, document, host)
+
+    found = _removed(context, book, asked.id, ask, dry_run=asked.dry_run)
+    assert not isinstance(found, Failure)  # what stands against it is raised there
+    return found
+
+
+def _removed(
+    context: Context, book: Book, id: str, ask: Callable[[], Pruned], *, dry_run: bool
+) -> Removal | WouldRemove | Failure:
     farm, placed = context.farm, book.builders[id]
-    if _is_gone(farm, id, dry_run=request.dry_run):
-        return _take_off(context, id, request)
+    if _is_gone(farm, id, dry_run=dry_run):
+        return _take_off(context, id, dry_run=dry_run)
     fetch_work(farm, book, id)
     pushed = push_bases(farm, book, placed.host)
     with edit_book(farm) as held:
         machine = structs.replace(held[0].machine(placed.host), pushed=pushed)
         held[0] = held[0].with_machine(placed.host, machine)
-    found: Pruned = ask_machine(prune_there, context, book, request, placed.host, [id])
+    found = ask()
     if found.refused:
         return found.refused[0]
     if found.would_remove:
@@ -64,17 +91,15 @@ def _is_gone(farm: Farm, id: str, *, dry_run: bool) -> bool:
     if dry_run:
         try:
             call(book, host, "path", {"id": id})
-        except AgentFarmError as error:
-            if error.code != NotFound.code:
-                raise
+        except NotFound:
             return True
         return False
     return not answer_of(Withdrawn, call(book, host, "withdraw", {"id": id, "term": term}), host).there
 
 
-def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemove:
+def _take_off(context: Context, id: str, *, dry_run: bool) -> Removal | WouldRemove:
     """One that its machine does not have: what was fetched of it stays, as a branch."""
-    if request.dry_run:
+    if dry_run:
         return WouldRemove(id=id)
     if kept := take_what_came(context.farm, id, read_book(context.farm).builders[id]):
         context.tell(kept)

@@ -66,22 +66,32 @@ def _require_possible(farm: Farm, order: Spawn) -> None:
     """What needs the queue, the builders or the files of this machine stays on it."""
     waits = "The queue of this machine starts what waits, on this machine."
     removes = "It would be removed there before its work has come home."
+    here = "af spawn --on local …"
     given = {
-        "--after": (order.after is not None, waits),
-        "--item all": (order.item == "all", f"Its builders wait for each other. {waits}"),
-        "--spec .beads": (_is_beads(farm, order), "Its issues are claimed and given back here."),
-        "--stack": (order.stack is not None, "It is based on a worktree here and is moved along with it."),
-        "--ephemeral": (order.ephemeral, removes),
+        "--after": (order.after is not None, waits, here),
+        "--item all": (
+            order.item == "all",
+            f"Its builders wait for each other. {waits}",
+            "af spawn --on … --item ID …",
+        ),
+        "--spec .beads": (_is_beads(farm, order), "Its issues are claimed and given back here.", here),
+        "--stack": (
+            order.stack is not None,
+            "It is based on a worktree here and is moved along with it.",
+            "af spawn --on … --base builder/ID …",
+        ),
+        "--ephemeral": (order.ephemeral, removes, "af prune --landed"),
         "worktree.uncommitted": (
             farm.settings.flag("worktree.uncommitted"),
             "A builder on another machine only gets commits.",
+            "af config set worktree.uncommitted false",
         ),
     }
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
-    for name, (is_given, why) in given.items():
+    for name, (is_given, why, hint) in given.items():
         if is_given:
-            raise UsageError(f"{name} cannot be combined with --on", why=why, hint="af spawn --on local …")
+            raise UsageError(f"{name} cannot be combined with --on", why=why, hint=hint)
 
 
 def _is_beads(farm: Farm, order: Spawn) -> bool:

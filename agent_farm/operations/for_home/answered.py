@@ -42,7 +42,9 @@ from agent_farm.operations.for_home.copied_builders import (
 from agent_farm.operations.for_home.home_checkout import check_out
 from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
 from agent_farm.operations.operation import Answer, document
+from agent_farm.operations.prune import Pruned, Removal
 from agent_farm.operations.requests import read_request
+from agent_farm.operations.settled import Settled, remove_settled_here
 from agent_farm.operations.shown import show_builder
 from agent_farm.operations.spawn import PlanShown, Spawned
 from agent_farm.operations.spawn_plan import preflight
@@ -187,12 +189,18 @@ def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer
         return placed_again(open_farm(farm.root, told.append), asked, told)
 
 
+def _settled(farm: Farm, asked: Settled) -> Pruned:
+    found = remove_settled_here(farm, farm.require_exact(asked.id), asked)
+    return Pruned((found,)) if isinstance(found, Removal) else Pruned((), (found.id,))
+
+
 _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
     "checkpoint": lambda farm, request, told: checkpoints(
         farm, msgspec.convert(request["ids"], tuple[str, ...])
     ),
     "hand_over": lambda farm, request, told: handed_over(farm, msgspec.convert(request, HandOver)),
     "place_again": _place_again,
+    "remove_settled": lambda farm, request, told: _settled(farm, msgspec.convert(request, Settled)),
     "withdraw": lambda farm, request, told: withdrawn(farm, str(request["id"]), int(request["term"])),
 }
 

@@ -149,14 +149,19 @@ class Cluster:
         return self.nodes[name]
 
     def kill(self, name: str) -> None:
-        """Every process of Ray's there at once. Builders go on, and nothing reaches them."""
+        """Ray alone, and nothing is said: builders go on, and nothing reaches them."""
+        self.signal(name, signal.SIGKILL)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """To every process of Ray's there at once: stopped ones are as out of reach as by a cable that is
+        pulled."""
         wanted = f"HOME={self.nodes[name].home}".encode()
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 words = (entry / "cmdline").read_bytes()
                 of_ray = any(word in words for word in (b"/session_", b"ray::", b"engine.ray_node"))
                 if of_ray and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(entry.name), signal.SIGKILL)
+                    os.kill(int(entry.name), number)
 
     def end(self) -> None:
         for name in self.nodes:

@@ -255,12 +255,16 @@ def recover_lost(context: Context, book: Book) -> None:
         id = one.record.id
         if one.status.state == "lost" and book.builders[id].checkpoint is not None:
             questions[id] = partial(_place_lost, context, book, id)
+    if questions and _has_room(book):
+        side_by_side(questions, workers=len(questions))  # one that hangs holds up none of the others
+
+
+def _has_room(book: Book) -> bool:
     try:
         require_room(book, FLEET, silent(book))
     except AgentFarmError:
-        return  # until there is some
-    if questions:
-        side_by_side(questions, workers=len(questions))  # one that hangs holds up none of the others
+        return False
+    return True
 
 
 def _place_lost(context: Context, book: Book, id: str) -> None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from agent_farm.board import leaving
 from agent_farm.board.asking_acts import AskingActs
-from agent_farm.board.dialogs import AnswerDialog, Choose, Line, Spawn
+from agent_farm.board.dialogs import AnswerDialog, Choose, Spawn
 from agent_farm.board.key_table import MOVES
 from agent_farm.cli.cells import counted
 from agent_farm.errors import AgentFarmError
@@ -33,8 +33,7 @@ class Acts(AskingActs):
 
     def __init__(self, screen: BoardScreen) -> None:
         super().__init__(screen)
-        self.unsent = ""  # the task of a spawn that failed
-        self.undelivered: dict[tuple[str, ...], str] = {}  # what a message that was not delivered said
+        self.task = ""  # of a spawn that failed, or was left with Esc
 
     async def attach(self, chosen: Chosen) -> None:
         self.screen.say(leaving.attach(self.screen.app, self.screen.root, chosen[0]))
@@ -57,14 +56,12 @@ class Acts(AskingActs):
 
     async def message(self, chosen: Chosen) -> None:
         ids = _ids(chosen)
-        text = await self._shown(Line(f"Message to {_names(chosen)}", self.undelivered.get(ids, "")))
-        if text and text.strip():
+        if text := await self._written(f"Message to {_names(chosen)}", *ids):
             self.screen.say("Sending …")
-            self.undelivered[ids] = text
             done = await self._ask("send", ids=ids, text=text)
-            del self.undelivered[ids]
+            del self.left[ids]
             if late := tuple(one.id for one in done.deliveries if one.outcome != "submitted"):
-                self.undelivered[late] = text
+                self.left[late] = text
             told = (
                 f"{one.id} {one.outcome}" + (f": {one.reason}" if one.reason else "")
                 for one in done.deliveries
@@ -72,12 +69,13 @@ class Acts(AskingActs):
             self.screen.say(*told)
 
     async def create(self, chosen: Chosen) -> None:
-        asked = await self._shown(Spawn(await self._ask("choices"), self.unsent))
+        box = Spawn(await self._ask("choices"), self.task)
+        asked = await self._shown(box)
+        self.task = box.typed
         if asked:
             self.screen.say("Spawning …")
-            self.unsent = asked["task"]
             done = await self._ask("spawn", **asked)
-            self.unsent = ""
+            self.task = ""
             self.screen.say(f"{done.builder.id} starts on {done.builder.branch}", *done.notes)
             self.screen.builders.current = done.builder.id
 

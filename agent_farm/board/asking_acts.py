@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from textual.screen import ModalScreen
 
-from agent_farm.board.dialogs import TEXT_BOXES, Confirm
+from agent_farm.board.dialogs import TEXT_BOXES, Confirm, Line
 from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.errors import ConsentNeeded
 from agent_farm.printable import printable
@@ -27,12 +27,20 @@ class AskingActs:
 
     def __init__(self, screen: KeyedScreen) -> None:
         self.screen = screen
+        self.left: dict[tuple[str, ...], str] = {}  # what was typed for it, and is not done with
 
     async def _shown(self, box: ModalScreen[T]) -> T | None:
         """What is typed from now on is for the box; a question is answered only once it can be read."""
         self.screen.keyed.is_opening = True
         box.call_later(partial(self.screen.keyed.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
         return await self.screen.app.push_screen_wait(box)
+
+    async def _written(self, title: str, *about: str) -> str | None:
+        """A line. What is left with Esc, or cannot be done, is there again while it is in `left`."""
+        box = Line(title, self.left.get(about, ""))
+        text = await self._shown(box)
+        self.left[about] = box.typed
+        return text if text and text.strip() else None
 
     async def _ask(self, verb: str, **fields: Any) -> Any:
         try:

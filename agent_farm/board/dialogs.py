@@ -33,16 +33,19 @@ class Box(Vertical):
 
 
 class Line(ModalScreen[str | None]):
-    """One line of text, or None."""
+    """One line of text, or None; `typed` is what stands in it, also once it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
 
     def __init__(self, title: str, value: str = "") -> None:
         super().__init__()
-        self._title, self._value = title, value
+        self._title, self.typed = title, value
 
     def compose(self) -> ComposeResult:
-        yield Box(self._title, "Enter: done · Esc: back", Input(self._value))
+        yield Box(self._title, "Enter: done · Esc: back", Input(self.typed))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.typed = event.value
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
@@ -100,7 +103,7 @@ class Task(TextArea):
 
 
 class Spawn(ModalScreen[dict[str, str] | None]):
-    """A task, and on which runtime; a long one is written in an editor."""
+    """A task, and on which runtime; a long one is written in an editor. `typed` as of `Line`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "spawn", show=False),
@@ -110,7 +113,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
 
     def __init__(self, offered: Offered, task: str = "") -> None:
         super().__init__()
-        self._offered, self._given = offered, task
+        self._offered, self.typed = offered, task
 
     def compose(self) -> ComposeResult:
         usable = [(one.name, one.name) for one in self._offered.runtimes if one.problem is None]
@@ -119,11 +122,14 @@ class Spawn(ModalScreen[dict[str, str] | None]):
         with Vertical(classes="box tall") as box:
             box.border_title = "Spawn a builder"
             box.border_subtitle = "^S: spawn · ^E: editor · Tab: runtime · Esc: back"
-            yield Task(self._given, placeholder="What is it to do?")
+            yield Task(self.typed, placeholder="What is it to do?")
             if chosen is None:
                 yield Label("No runtime can be used here: af runtimes")
             else:
                 yield Select(usable, value=chosen, allow_blank=False)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        self.typed = event.text_area.text
 
     def action_spawn(self) -> None:
         task = self.query_one(TextArea).text

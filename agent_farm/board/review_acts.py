@@ -8,7 +8,7 @@ from rich.text import Text
 
 from agent_farm.board import leaving
 from agent_farm.board.asking_acts import AskingActs
-from agent_farm.board.dialogs import Choose, Line
+from agent_farm.board.dialogs import Choose
 from agent_farm.board.review_keys import REVIEW_MOVES, Here
 from agent_farm.cli.cells import counted
 from agent_farm.cli.review_lines import evidence
@@ -81,9 +81,10 @@ class ReviewActs(AskingActs):
         where = f"{place['file']}:{place['first']}" if place else "all of it"
         if place and place["last"] > place["first"]:
             where += f"-{place['last']}"
-        text = await self._shown(Line(f"Comment on {printable(where)}"))
-        if text and text.strip():
+        about = (_shown(here).id, where)
+        if text := await self._written(f"Comment on {printable(where)}", *about):
             await self._ask("review_comment", id=_shown(here).id, tip=_shown(here).tip, text=text, **place)
+            del self.left[about]
             await self.screen.again()
             self.screen.say("Drafted. s sends all drafts as one message.")
 
@@ -114,8 +115,8 @@ class ReviewActs(AskingActs):
             await self._decided(shown.id, f"{shown.id} is in the landing queue")
 
     async def reject(self, here: Here) -> None:
-        reason = await self._shown(Line(f"Why {_shown(here).id} is not to land; its builder is told"))
-        if reason and reason.strip():
+        title = f"Why {_shown(here).id} is not to land; its builder is told"
+        if reason := await self._written(title, _shown(here).id, "rejected"):
             self.screen.say("Rejecting …")
             done = await self._ask(
                 "review_decide", id=_shown(here).id, tip=_shown(here).tip, decision="reject", reason=reason

@@ -189,6 +189,22 @@ def test_a_task_that_could_not_be_spawned_is_not_typed_again(terminal: Terminal,
     terminal.shows("A long task")
 
 
+@pytest.mark.parametrize(("key", "box"), [("c", "Spawn a builder"), ("m", "Message to")])
+def test_what_was_typed_is_there_again_after_esc(
+    terminal: Terminal, builder: str, key: str, box: str
+) -> None:
+    opened(terminal)
+    terminal.shows(builder)
+    terminal.keys(key)
+    terminal.shows(box)
+    tmux("send-keys", "-t", "terminal", "-l", "A long text", server="outer")
+    terminal.shows("A long text")
+    terminal.keys("Escape")
+    wait_until(lambda: box not in terminal.screen(), what="the box to close")
+    terminal.keys(key)
+    terminal.shows("A long text")
+
+
 def test_messages_views_filter_and_a_key_that_does_nothing(terminal: Terminal, af: Af, builder: str) -> None:
     other = spawned(af, "Write two lines about birds into birds.md")
     opened(terminal)

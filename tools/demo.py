@@ -64,7 +64,8 @@ class Scratch:
     def environment(self) -> Mapping[str, str]:
         inherited = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         path = f"{AF.parent}{os.pathsep}{inherited.get('PATH', os.defpath)}"
-        return {"TERM": "xterm-256color", **inherited, **self.variables(), "PATH": path}
+        width = str(shutil.get_terminal_size((100, 24)).columns)  # it has no terminal to ask
+        return {"TERM": "xterm-256color", "COLUMNS": width, **inherited, **self.variables(), "PATH": path}
 
     def make(self) -> None:
         for directory in (self.directory / "home", self.sockets, self.repository):

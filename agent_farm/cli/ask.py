@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from agent_farm.ask.config_file import ConfigManager
 from agent_farm.cli.derived import Way, command_of, context_of
+from agent_farm.cli.family import Family
 from agent_farm.cli.fields import option_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError
@@ -124,7 +125,7 @@ def _show_removed(found: RemovedSource) -> None:
 
 
 _NAMED = {"name": complete_sources, "names": complete_sources}
-sources = click.Group(
+sources = Family(
     "sources",
     help="""The directories, files and git repositories that `af ask` may read.
 

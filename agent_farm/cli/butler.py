@@ -12,7 +12,8 @@ from msgspec.structs import asdict
 from agent_farm.cli.cells import moment
 from agent_farm.cli.completing import complete_credentials
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import current_farm, text_of
+from agent_farm.cli.family import Family
+from agent_farm.cli.options import current_farm, tell_who_is_awaited, text_of
 from agent_farm.cli.output import answer, answer_bytes, narrate, narrate_hint
 from agent_farm.cli.sessions import when
 from agent_farm.consent import HINT
@@ -45,7 +46,7 @@ def _show_status(found: ServerStatus) -> None:
             answer(f"  {one.butler:<20} {one.sessions} running, {one.queued} queued")
 
 
-butler = click.Group(
+butler = Family(
     "butler",
     help="""The farm's server: builders talk to it, sessions run in it, schedules fire from it.
 
@@ -82,6 +83,7 @@ def mcp() -> None:
     """
     from agent_farm.server.bridge import Bridge
 
+    tell_who_is_awaited("an AI session")
     Bridge(current_farm(tolerant=True).root, sys.stdout.buffer).serve(sys.stdin.buffer)
 
 
@@ -104,7 +106,7 @@ def _show_all(found: AllCredentials) -> None:
 
 
 _NAMED = {"name": complete_credentials}
-credentials = click.Group(
+credentials = Family(
     "credentials",
     help="""Keys for headless sessions, encrypted in butler.db; a stored one wins over the environment's.
 

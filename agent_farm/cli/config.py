@@ -6,6 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.family import Family
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.consent import HINT
 from agent_farm.operations.config import Agreed, AllSettings, TakenOut
@@ -56,7 +57,7 @@ def _show_agreed(found: Agreed) -> None:
 
 
 _NAMED = {"name": complete_keys}
-config = click.Group(
+config = Family(
     "config",
     help="""Show and change settings: those of the repository, and your own.
 

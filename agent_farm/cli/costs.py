@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from agent_farm.cli.cells import cells, counted, cut, money, pad
+from agent_farm.cli.cells import counted, money
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.output import answer, narrate, printable
+from agent_farm.cli.output import answer, narrate, printable, terminal_width
+from agent_farm.cli.table import table
 from agent_farm.operations.costs import Costs, OfBuilder, Sum
 
-_LONGEST = 50
+_HEADER = ("id", "runtime", "starts", "in", "out", "cached", "cost", "task")
+_GIVE_WAY = tuple(map(_HEADER.index, ("starts", "cached", "runtime")))
 
 
 def _show(found: Costs) -> None:
     if not found.builders:
         narrate("No runtime has told what it used in that time.")
         return
-    rows = [("id", "runtime", "starts", "in", "out", "cached", "cost", "task"), *map(_row, found.builders)]
-    widths = [max(cells(row[place]) for row in rows) for place in range(len(rows[0]) - 1)]
-    for row in rows:
-        answer("  ".join((*(pad(cell, width) for cell, width in zip(row, widths, strict=False)), row[-1])))
+    for line in table([_HEADER, *map(_row, found.builders)], terminal_width(), _GIVE_WAY):
+        answer(line)
     narrate(f"\n{counted(len(found.builders), 'builder')}: {_told(found.total)}")
     if found.per_landed:
         narrate(f"{counted(found.landed, 'change')} landed, each for {_told(found.per_landed)}")
@@ -33,7 +33,7 @@ def _row(one: OfBuilder) -> tuple[str, ...]:
         str(one.output_tokens),
         str(one.cached_tokens),
         "" if one.cost is None else money(one.cost),
-        cut(printable(f"{state}{' '.join(one.title.split())}"), _LONGEST),
+        printable(f"{state}{' '.join(one.title.split())}"),
     )
 
 

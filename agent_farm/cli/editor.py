@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
+import sys
 
 import click
 
 from agent_farm.cli.completing import complete_runtimes
+from agent_farm.cli.options import tell_who_is_awaited
+from agent_farm.errors import UsageError
 from agent_farm.runtimes.cli import PERMISSIONS
 
 
@@ -27,6 +31,11 @@ def acp(runtime: str | None, model: str | None, permissions: str | None) -> None
       JetBrains, ~/.jetbrains/acp.json:
         {"agent_servers": {"agent-farm": {"command": "af", "args": ["acp"]}}}
     """
+    if not (sys.stdin.isatty() or _is_pipe(sys.stdin.fileno())):
+        raise UsageError(
+            "Standard input is no pipe", why="An editor starts af acp with one.", hint="af acp --help"
+        )
+    tell_who_is_awaited("an editor")
     import asyncio
 
     from agent_farm.server.editor_door import EditorAgent
@@ -35,3 +44,8 @@ def acp(runtime: str | None, model: str | None, permissions: str | None) -> None
     order = {"runtime": runtime, "model": model, "permissions": permissions}
     given = {name: value for name, value in order.items() if value is not None}
     asyncio.run(serve_editor(EditorAgent(given, dict(os.environ))))
+
+
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -14,6 +14,7 @@ import click
 from agent_farm.cli.attach import attach_to
 from agent_farm.cli.completing import complete_machines, complete_path
 from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.family import Family
 from agent_farm.cli.options import current_farm, text_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.engine.contract import Room
@@ -183,7 +184,7 @@ def shell_here(farm: str, id: str, directory: str) -> None:
     os.execvp(program, [program])
 
 
-fleet = click.Group(
+fleet = Family(
     "fleet",
     help="""Machines that builders of this farm work on, over ssh.
 

@@ -6,17 +6,28 @@ import click
 
 from agent_farm.cli.cells import counted
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.output import answer, has_colour, narrate, narrate_hint, page, printable
+from agent_farm.cli.output import (
+    answer,
+    has_colour,
+    narrate,
+    narrate_hint,
+    page,
+    printable,
+    terminal_width,
+)
+from agent_farm.cli.table import table
 from agent_farm.landing.single_merge import Merged
 from agent_farm.launch import as_command
 from agent_farm.operations.check import AllChecked, Checked
 from agent_farm.operations.conflicts import ForeseenConflicts
 from agent_farm.operations.diff import Difference
 from agent_farm.operations.land_steps import Part
-from agent_farm.operations.landing_queue import CameBack, HasLanded, LandingQueue
+from agent_farm.operations.landing_queue import CameBack, HasLanded, InQueue, LandingQueue
 from agent_farm.operations.merge import AllMerged, Chosen, Kept
 from agent_farm.operations.prune import Removal
 from agent_farm.operations.sync import Synced
+
+_REMOVE_LANDED = "af prune --landed"
 
 
 def _show_diff(found: Difference) -> None:
@@ -89,7 +100,7 @@ def _show_merged(part: Merged) -> None:
         answer(printable(f"{part.id} landed on {part.into}{other}, now at {part.after[:10]}"))
     for path in part.left_behind:
         narrate(f"  not committed, so not landed: {printable(path)}")
-    if part.hint:
+    if part.hint and part.left_behind:
         narrate_hint(printable(part.hint))
 
 
@@ -100,6 +111,9 @@ def _conclude_merge(found: AllMerged) -> None:
         narrate(f"Not tried: {', '.join(found.not_tried)}")
     if found.removed:
         narrate_hint(f"af restore {found.removed[0].id if len(found.removed) == 1 else 'ID'}")
+    whole = [one.hint for one in found.merged if one.hint and not one.left_behind]
+    if whole:
+        narrate_hint(whole[0] if len(whole) == 1 else _REMOVE_LANDED)
 
 
 merge = command_of(
@@ -143,6 +157,8 @@ def _conclude_landing(found: LandingQueue) -> None:
     narrate(
         f"{len(found.landed)} landed, {len(found.returned)} did not: {counted(found.checks, 'check')}{again}."
     )
+    if found.landed:
+        narrate_hint(_REMOVE_LANDED)
 
 
 def _show_status(found: LandingQueue) -> None:
@@ -156,19 +172,23 @@ def _show_queue(found: LandingQueue) -> None:
     """The whole of it, for --status and --dry-run."""
     for group in found.groups:
         answer(f"check {', '.join(group)}")
-    for one in found.waiting:
-        how = "passed, has not landed yet" if one.held else f"{one.risk:.0%} likely to fail"
-        answer(f"{one.id}  {one.commit[:10]}  {how}")
-    for landed in found.landed:
-        answer(f"{landed.id}  landed as {landed.commit[:10]}")
-    for id in found.present:
-        answer(f"{id}  has nothing to land")
+    rows = [
+        *((one.id, f"{one.commit[:10]}  {_prospect(one)}") for one in found.waiting),
+        *((landed.id, f"landed as {landed.commit[:10]}") for landed in found.landed),
+        *((id, "has nothing to land") for id in found.present),
+    ]
+    for line in table(rows, terminal_width()):
+        answer(line)
     for back in found.returned:
         _show_returned(back, "did not" if found.state != "none" else "would not")
     if found.state == "stopped":
         for line in found.problem:
             narrate(printable(line))
         narrate_hint("af land --continue")
+
+
+def _prospect(one: InQueue) -> str:
+    return "passed, has not landed yet" if one.held else f"{one.risk:.0%} likely to fail"
 
 
 def _show_aborted(found: LandingQueue) -> None:

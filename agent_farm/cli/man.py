@@ -12,6 +12,8 @@ from agent_farm.cli.output import answer, narrate_hint
 from agent_farm.disk import cannot_write, make_directory, replace_file
 from agent_farm.launch import as_command
 
+# Lines that are as wide as a terminal already: no indent before them.
+_AS_IT_IS = ".nf\n.in 0"
 _HEADING = re.compile(r"(?m)^(\S[^\n]*):$")
 
 
@@ -58,8 +60,8 @@ def _page(path: str, command: click.Command, context: click.Context) -> str:
             ".SH SYNOPSIS",
             _roff(usage.removeprefix("Usage: ")),
             ".SH DESCRIPTION",
-            ".nf",
-            _HEADING.sub(r".fi\n.SH \1\n.nf", _roff(body)),
+            _AS_IT_IS,
+            _HEADING.sub(lambda found: f".fi\n.SH {found[1].upper()}\n{_AS_IT_IS}", _roff(body)),
             ".fi",
             "",
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,3 +70,9 @@ def _ask(requests: Sequence[Request]) -> bool:
     for request in requests:
         narrate(f"  {request.shown}")
     return confirm("Agree, now and as long as it stays like this?")
+
+
+def tell_who_is_awaited(client: str) -> None:
+    """A person who types a command that is made for a program sees why nothing happens."""
+    if sys.stdin.isatty():
+        narrate(f"Waiting for {client} on standard input; --help says how to set one up. Ctrl-C ends it.")

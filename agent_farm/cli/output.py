@@ -91,9 +91,10 @@ def show_error(error: AgentFarmError, *, as_json: bool) -> None:
     if as_json:
         answer_json({"error": error_json(error)})
         return
-    narrate(f"{style('error:', 'red', sys.stderr)} {_set_in(error.what)}")
+    what = folded(f"error: {_set_in(error.what)}", stream=sys.stderr)
+    narrate(style("error:", "red", sys.stderr) + what.removeprefix("error:"))
     if error.why:
-        narrate(f"  {_set_in(error.why)}")
+        narrate(folded(f"  {_set_in(error.why)}", stream=sys.stderr))
     for line in error.evidence:
         narrate(f"  {_set_in(line)}")
     if error.hint:
@@ -103,6 +104,20 @@ def show_error(error: AgentFarmError, *, as_json: bool) -> None:
 def _set_in(text: str) -> str:
     """No line of what others wrote begins as one of ours does: with `hint:`, say."""
     return printable(text).replace("\n", "\n  ")
+
+
+def folded(text: str, *, indent: str = "  ", stream: TextIO | None = None) -> str:
+    """Prose for a terminal, broken between words; elsewhere as it is, as are commands to copy anywhere."""
+    stream = stream or sys.stdout
+    width = terminal_width(stream)
+    if not stream.isatty() or max(map(len, text.split("\n"))) <= width:
+        return text
+    import textwrap  # 2 ms that most answers do without
+
+    fold = textwrap.TextWrapper(
+        width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(part for line in text.split("\n") for part in fold.wrap(line) or [""])
 
 
 def error_json(error: AgentFarmError) -> dict[str, Any]:
@@ -117,11 +132,11 @@ def show_bug(error: Exception, *, as_json: bool) -> None:
     show_error(AgentFarmError(what, why=where, hint="af doctor"), as_json=as_json)
 
 
-def terminal_width() -> int:
+def terminal_width(stream: TextIO | None = None) -> int:
     if columns := os.environ.get("COLUMNS", ""):
         return max(40, int(columns)) if columns.isdecimal() else 100
     try:
-        return max(40, os.get_terminal_size(sys.stdout.fileno()).columns)
+        return max(40, os.get_terminal_size((stream or sys.stdout).fileno()).columns)
     except (OSError, ValueError):
         return 100
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from agent_farm.cli.cells import cut
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.output import answer, narrate, printable
+from agent_farm.cli.output import answer, narrate, printable, terminal_width
 from agent_farm.operations.queue import Queue, Waiting
 from agent_farm.operations.shown import BuilderShown
 
 
 def _show_queue(part: BuilderShown | Waiting) -> None:
     if isinstance(part, Waiting):
-        answer(printable(f"{part.id} waits ({part.reason}): {cut(part.title, 60)}"))
+        answer(cut(printable(f"{part.id} waits ({part.reason}): {part.title}"), terminal_width()))
     else:
         answer(f"{part.id} started")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agent_farm.cli.cells import counted, cut, pad
+from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.land import show_landing
 from agent_farm.cli.output import (
@@ -24,9 +24,10 @@ from agent_farm.cli.output import (
     terminal_width,
 )
 from agent_farm.cli.review_lines import comment_line, evidence
+from agent_farm.cli.table import table
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.review import ReviewQueue, queue_and_first
+from agent_farm.operations.review import ReviewItem, ReviewQueue, queue_and_first
 from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
@@ -44,15 +45,17 @@ def _show_queue(found: ReviewQueue) -> None:
     if not found.items and not found.failed:
         narrate("There is nothing to review: nobody has committed what has not landed.")
     width = terminal_width()
-    size = max((len(item.id) for item in found.items), default=0)
-    for item in found.items:
-        numbers = f"+{item.added} -{item.removed}"
-        line = f"{item.risk:>4}  {pad(item.id, size)}  {pad(numbers, 12)} {pad(item.progress, 14)} "
-        answer(printable(line + cut(" ".join(item.title.split()), max(10, width - len(line)))))
+    for item, line in zip(found.items, table([_row(item) for item in found.items], width), strict=True):
+        answer(line)
         for reason in item.reasons:
             answer(style(printable(cut(f"      {reason}", width)), "dim"))
     if found.items:
         narrate_hint(as_command("af", "review", found.items[0].id))
+
+
+def _row(item: ReviewItem) -> tuple[str, ...]:
+    numbers, title = f"+{item.added} -{item.removed}", printable(" ".join(item.title.split()))
+    return f"{item.risk:>4}", item.id, numbers, printable(item.progress), title
 
 
 def _show_result(found: ReviewShown) -> None:

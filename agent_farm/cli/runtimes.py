@@ -7,12 +7,12 @@ from click.shell_completion import CompletionItem
 
 from agent_farm.cli.completing import complete_runtimes
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.output import answer, narrate, printable, style
+from agent_farm.cli.family import Family
+from agent_farm.cli.output import answer, folded, narrate, printable, style
 from agent_farm.errors import UsageError, nearest
 from agent_farm.operations.runtimes import AllRuntimes, Checked
 from agent_farm.runtimes.executables.commands import main
 from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
-from agent_farm.runtimes.survey import RuntimeFound
 
 
 def _show(found: AllRuntimes) -> None:
@@ -21,13 +21,11 @@ def _show(found: AllRuntimes) -> None:
     width = max(len(one.name) for one in found.runtimes)
     versions = max(len(one.version or "-") for one in found.runtimes)
     for one in found.runtimes:
-        answer(f"{one.name.ljust(width)}  {(one.version or '-').ljust(versions)}  {_verdict(one)}")
-
-
-def _verdict(one: RuntimeFound) -> str:
-    if one.problem:
-        return f"{style('not usable', 'yellow')}: {one.problem}"
-    return f"{style('usable', 'green')}{f': {one.note}' if one.note else ''}"
+        head = f"{one.name.ljust(width)}  {(one.version or '-').ljust(versions)}  "
+        verdict, colour = ("not usable", "yellow") if one.problem else ("usable", "green")
+        why = one.problem or one.note
+        line = folded(f"{head}{verdict}{f': {why}' if why else ''}", indent=" " * len(head))
+        answer(line.replace(f"  {verdict}", f"  {style(verdict, colour)}", 1))
 
 
 def _show_check(found: Checked) -> None:
@@ -46,7 +44,7 @@ def _list_unless_asked(as_json: bool) -> int:
     return 0 if context.invoked_subcommand else int(_list.callback(as_json=as_json))
 
 
-runtimes = click.Group(
+runtimes = Family(
     "runtimes",
     help="""List the runtimes: version, whether each is usable, and why not.
 

@@ -11,9 +11,11 @@ from agent_farm.cli.cells import moment
 from agent_farm.cli.completing import complete_schedules
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.durations import age_option
+from agent_farm.cli.family import Family
 from agent_farm.cli.options import current_farm
-from agent_farm.cli.output import answer, narrate, narrate_hint, printable
+from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
 from agent_farm.cli.run import CWD, NO_WAIT, show_triggered, waits
+from agent_farm.cli.table import table
 from agent_farm.consent import HINT
 from agent_farm.operations.schedule import Fires, FoundSchedules, OneSchedule, ScheduleShown
 from agent_farm.server.launching import running_server
@@ -24,9 +26,13 @@ def _show_all(found: FoundSchedules) -> None:
         narrate("There are no schedules.")
         narrate_hint('af schedule add NAME "0 8 * * *" "PROMPT"')
     several = len({one.butler for one in found.schedules}) > 1
-    for one in found.schedules:
-        name = f"{one.butler}/{one.name}" if several else one.name
-        answer(f"{name:<20} {one.cron:<15} {_next(one):<17} {printable(one.prompt)[:80]}")
+    names = [f"{one.butler}/{one.name}" if several else one.name for one in found.schedules]
+    rows = [
+        (name, one.cron, _next(one), printable(" ".join(one.prompt.split())))
+        for name, one in zip(names, found.schedules, strict=True)
+    ]
+    for line in table(rows, terminal_width()):
+        answer(line)
     if not all(one.agreed for one in found.schedules):
         narrate("What is not agreed to comes from the repository, and does not fire.")
         narrate_hint(HINT)
@@ -80,7 +86,7 @@ def _switch(name: str, help: str, *, on: bool) -> click.Command:
 
 _NAMED = {"name": complete_schedules}
 
-schedule = click.Group(
+schedule = Family(
     "schedule",
     help="""Prompts that run at set times, by five-field cron expressions.
 

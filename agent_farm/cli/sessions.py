@@ -13,6 +13,7 @@ from agent_farm.cli.cells import counted
 from agent_farm.cli.completing import complete_sessions
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.durations import age_option
+from agent_farm.cli.family import Family
 from agent_farm.cli.output import (
     answer,
     answer_json,
@@ -24,6 +25,7 @@ from agent_farm.cli.output import (
     terminal_width,
 )
 from agent_farm.cli.run import show_result
+from agent_farm.cli.table import table
 from agent_farm.errors import UsageError
 from agent_farm.operations.operation import document
 from agent_farm.operations.sessions import (
@@ -45,10 +47,11 @@ STATE_STYLES = {
     "cancelled": "yellow",
 }
 LOOK_SECONDS = 0.3
+_GIVE_WAY = (5, 4, 3)  # who asked, the runtime, how long it took
 _SHOWN_OTHERWISE = ("prompt", "context", "output", "tool_calls", "home")
 
 
-class _ShowByDefault(click.Group):
+class _ShowByDefault(Family):
     """`af sessions ID --json` is `af sessions show ID --json`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -70,16 +73,15 @@ def _show_all(found: FoundSessions) -> None:
     if not found.sessions:
         narrate("No sessions.")
         narrate_hint('af run "…"')
-    for one in found.sessions:
-        answer(_line(one, terminal_width()))
+    lines = table([_row(one) for one in found.sessions], terminal_width(), _GIVE_WAY)
+    for one, line in zip(found.sessions, lines, strict=True):
+        answer(line.replace(one.state, style(one.state, STATE_STYLES.get(one.state)), 1))
 
 
-def _line(one: Session, width: int) -> str:
-    state = style(f"{one.state:<11}", STATE_STYLES.get(one.state))
+def _row(one: Session) -> tuple[str, ...]:
     took = f"{one.duration:.1f}s" if one.duration is not None else "-"
-    head = f"{one.id[:8]}  {when(one.created_at)}  "
-    tail = f"  {took:>8}  {one.runtime:<11}  {one.trigger_source}  "
-    return head + state + tail + printable(one.prompt)[: max(20, width - len(head) - len(tail) - 11)]
+    prompt = printable(" ".join(one.prompt.split()))
+    return one.id[:8], when(one.created_at), one.state, f"{took:>6}", one.runtime, one.trigger_source, prompt
 
 
 def _show_one(found: FoundSession) -> None:

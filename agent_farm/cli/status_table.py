@@ -11,15 +11,15 @@ from agent_farm.builders.proof import Proof
 from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU, QUEUED_FOR_BUILD
 from agent_farm.cli.cells import cells, counted, cut, fit, money
 from agent_farm.cli.output import STATE_STYLES, printable, style
+from agent_farm.cli.table import GAP, lacking, make_room, room_for
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 from agent_farm.operations.shown import GitShown
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
 _ORDER = (*NEEDS_YOU, "idle", "limited", "working", "preparing", "creating", "queued")
-_TITLE_WANTED = 32  # as long as this has no room, other columns give way
 _GIT_WANTED = 16  # a long branch is cut to this for the task's sake
-_INDENT, _GAP = "  ", "  "
+_INDENT = "  "
 
 
 class _Row(NamedTuple):
@@ -41,9 +41,9 @@ _GIVE_WAY = ("branch", "tokens", "runtime", "source")
 
 def render(builders: Sequence[Builder], *, width: int, now: float) -> str:
     rows = {builder.record.id: _row(builder, now) for builder in builders}
-    widths = _widths([_HEADER, *rows.values()], width)
+    widths = _widths([_HEADER, *rows.values()], width - len(_INDENT))
     lines = [style(_line(_HEADER, widths, width), "dim")]
-    state_at = len(_INDENT) + widths["id"] + len(_GAP)
+    state_at = len(_INDENT) + widths["id"] + len(GAP)
     for title, group in _groups(builders):
         lines += ["", style(cut(f"{title} ({len(group)})", width), "bold")]
         for builder in sorted(group, key=_urgency):
@@ -197,26 +197,17 @@ def _widths(rows: list[_Row], width: int) -> _Widths:
     columns = zip(_Row._fields, zip(*rows, strict=True), strict=True)
     widths = {name: max(map(cells, set(column))) for name, column in columns if any(column[1:])}
     widths.setdefault("task", 0)
-    for name in _GIVE_WAY:
-        if _room(widths, width) >= min(widths["task"], _TITLE_WANTED):
-            break
-        widths.pop(name, None)
-    missing = max(0, min(widths["task"], _TITLE_WANTED) - _room(widths, width))
+    make_room(widths, "task", width, _GIVE_WAY)
     if "git" in widths:
-        widths["git"] = max(min(widths["git"], _GIT_WANTED), widths["git"] - missing)
-    widths["task"] = max(0, _room(widths, width))
+        spare = widths["git"] - lacking(widths, "task", width)
+        widths["git"] = max(min(widths["git"], _GIT_WANTED), spare)
+    widths["task"] = max(0, room_for(widths, "task", width))
     return widths
-
-
-def _room(widths: _Widths, width: int) -> int:
-    """What the other columns leave for the task."""
-    used = sum(size + len(_GAP) for name, size in widths.items() if name != "task")
-    return width - len(_INDENT) - used
 
 
 def _line(row: _Row, widths: _Widths, width: int) -> str:
     parts = [fit(getattr(row, name), size) for name, size in widths.items() if name != "task"]
-    return cut(_INDENT + _GAP.join([*parts, cut(row.task, widths["task"])]).rstrip(), width)
+    return cut(_INDENT + GAP.join([*parts, cut(row.task, widths["task"])]).rstrip(), width)
 
 
 def _summary(builders: Sequence[Builder]) -> str:

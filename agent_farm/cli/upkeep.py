@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.family import Family
 from agent_farm.cli.options import current_directory
-from agent_farm.cli.output import answer, narrate, narrate_hint, printable, style
+from agent_farm.cli.output import answer, folded, narrate, narrate_hint, printable, style
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.launch import as_command
 from agent_farm.operations.doctor import Examined, Found
@@ -75,7 +76,9 @@ def _show_told(one: Told) -> None:
     answer(printable(f"{one.target}: {one.problem or 'told'}"))
 
 
-notify = command_of(Way("notify", _show_told))
+notify = command_of(
+    Way("notify", _show_told), params={"text": click.Argument(["text"], metavar="[TEXT]", required=False)}
+)
 
 
 def _open(typed: Mapping[str, Any]) -> Farm:
@@ -86,14 +89,19 @@ def _open(typed: Mapping[str, Any]) -> Farm:
 
 
 def _show_finding(found: Found) -> None:
-    mark, colour = _MARKS[found.level]
-    answer(f"{style(mark.ljust(8), colour)}{printable(found.what)}")
+    _say(*_MARKS[found.level], found.what)
     if found.healed:
-        answer(f"{style('healed'.ljust(8), 'green')}{printable(found.healed)}")
+        _say("healed", "green", found.healed)
     elif found.error:
-        answer(f"{style('failed'.ljust(8), 'red')}{printable(found.error)}")
+        _say("failed", "red", found.error)
     if found.remedy and not found.healed and found.level != "ok":
         narrate_hint(printable(found.remedy))
+
+
+def _say(mark: str, colour: str, text: str) -> None:
+    head = mark.ljust(8)
+    told = folded(f"{head}{printable(text)}", indent=" " * len(head))
+    answer(style(head, colour) + told.removeprefix(head))
 
 
 def _conclude(found: Examined) -> None:
@@ -125,7 +133,7 @@ def _show_pool(found: PoolStatus) -> None:
     answer(f"{found.ready} ready, {found.wanted} wanted: {printable(found.reason)}")
 
 
-pool = click.Group(
+pool = Family(
     "pool",
     help="""Keep worktrees ready for the next spawns.
 

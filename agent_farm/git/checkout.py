@@ -179,7 +179,7 @@ def raise_no_head(checkout: Path, stderr: str) -> NoReturn:
         raise AgentFarmError(
             f"The repository in {checkout} has no commit yet",
             why="A builder's worktree starts from a commit.",
-            hint='git add -A && git commit -m "First commit"',
+            hint='git add -A && git commit --allow-empty -m "First commit"',
         )
     raise GitError("HEAD cannot be read", why=stderr.strip(), stderr=stderr)
 

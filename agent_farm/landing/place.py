@@ -42,6 +42,13 @@ def require_base(
         return
     if head.branch is None:
         return  # there is nothing to land on, which merging says best
+    if record.stack is not None:
+        raise AgentFarmError(
+            f"{record.id} stands on the work of {record.stack}",
+            why=f"Once that has landed, its own commits are moved onto what it landed on. "
+            f"--here lands both on {head.branch}.",
+            hint=as_command("af", "sync", record.id),
+        )
     gone = "" if base.exists else ", which is gone"
     place = "the main checkout" if checkout.path == farm.root else checkout.path
     raise AgentFarmError(

@@ -220,7 +220,8 @@ def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> 
             require_base(farm, record, checkout, head, here=request.here, verb="land")
             work = find_work(farm, record)
         except AgentFarmError as error:
-            context.tell(f"{record.id} is left out: {error.what}")
+            why = error.what.removeprefix(f"{record.id} ")
+            context.tell(f"{record.id} is left out: {why}{f' ({error.hint})' if error.hint else ''}")
             continue
         if have_landed(farm.repository, [work.work.tip], [head.commit], timeout=_SECONDS) is not True:
             found.append(record)
@@ -252,7 +253,7 @@ def land_continue(context: Context, request: LandContinue) -> Iterator[Part]:
     with file_lock(farm.paths.landing_lock, wait=_MOMENT, busy=busy):
         store = Store(farm.paths.landing)
         queue = store.read()
-        if queue is None:
+        if queue is None or queue.closed:
             raise AgentFarmError("There is no landing to continue", hint="af land")
         agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
         commands = commands_of(checks)

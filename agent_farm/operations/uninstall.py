@@ -81,9 +81,9 @@ def _require_no_builders(farm: Farm) -> None:
     if ids:
         raise WorkWouldBeLost(
             f"There {'are' if len(ids) > 1 else 'is'} still {len(ids)} builder{'s' * (len(ids) != 1)}",
-            why="Land and remove them, or keep their worktrees with af eject.",
+            why="Land and remove them, or keep their worktrees: af eject --stop --to DIRECTORY ID…",
             evidence=ids[:20],
-            hint=f"af prune --stop; or {as_command('af', 'eject', '--stop', '--to', '..', *ids[:5])}",
+            hint="af prune --stop",
         )
 
 

@@ -37,6 +37,23 @@ def test_man_takes_the_pages(af: Af, tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), page
 
 
+def test_a_page_is_not_wider_than_its_lines(af: Af, tmp_path: Path) -> None:
+    """The help is as wide as a terminal: with man's own indent before it, each line would be broken."""
+    program = shutil.which("groff")
+    if program is None:
+        pytest.skip("groff is not installed")
+    af("man", str(tmp_path))
+    shown = subprocess.run(
+        [program, "-Tascii", "-P-c", "-P-b", "-P-u", "-man", str(tmp_path / "man1/af-spawn.1")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert "\nOPTIONS\n  --task TEXT " in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_where_nothing_can_be_written_it_says_so(af: Af, tmp_path: Path) -> None:
     (tmp_path / "man1").write_text("")
     done = af("man", str(tmp_path))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from agent_farm.cli import main as door
 from agent_farm.cli.cells import money
 from agent_farm.cli.command_table import COMMANDS
-from agent_farm.cli.output import printable
+from agent_farm.cli.family import Family
+from agent_farm.cli.output import printable, show_error
 from agent_farm.errors import AgentFarmError, NotDelivered, TimedOut, UsageError, WorkWouldBeLost
 from tests.conftest import Af
 from tests.gitrepo import git
@@ -36,6 +39,18 @@ def test_every_command_has_help(af: Af, name: str) -> None:
         assert done.stdout.startswith(f"Usage: af {name}")
         assert max(map(len, done.stdout.splitlines())) <= 80  # a narrow terminal breaks no word of it
         assert done.stderr == ""
+
+
+def _families() -> list[str]:
+    commands = {name: door.cli.get_command(click.Context(door.cli), name) for name in COMMANDS}
+    return [name for name, command in commands.items() if isinstance(command, Family)]
+
+
+@pytest.mark.parametrize("name", _families())
+def test_the_help_of_a_command_with_others_below_it_cuts_no_sentence(af: Af, name: str) -> None:
+    _, _, listed = af(name, "--help").stdout.partition("\nCommands:\n")
+    assert listed
+    assert "..." not in listed
 
 
 def test_help_works_outside_a_repository(af: Af, tmp_path: Path) -> None:
@@ -122,6 +137,31 @@ def test_a_bug_is_logged_and_not_shown(
     assert "RuntimeError: the cause" in log.read_text()
     assert "Traceback" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+class _Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_breaks_no_word_of_an_error_and_no_command_is_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    what, hint = "The file of the settings cannot be read by anybody", "af config set --user env.pass A,B,C,D"
+    error = AgentFarmError(what, why=f"{what} at all.", evidence=[f"{what}, said cat"], hint=hint)
+    shown = {}
+    for stream in (_Screen(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", stream)
+        show_error(error, as_json=False)
+        shown[stream.isatty()] = stream.getvalue()
+    evidence = f"  {what}, said cat\nhint: {hint}\n"
+    assert shown[False] == f"error: {what}\n  {what} at all.\n{evidence}"
+    assert shown[True] == (
+        "error: The file of the settings cannot\n  be read by anybody\n"
+        f"  The file of the settings cannot be\n  read by anybody at all.\n{evidence}"
+    )
 
 
 def test_an_error_on_the_terminal_has_what_why_evidence_and_hint(

@@ -61,6 +61,17 @@ def test_an_empty_repository(af: Af, tmp_path: Path, name: str) -> None:
         assert not (place / ".builders").exists()
 
 
+def test_what_an_empty_repository_is_told_to_do_helps(af: Af, tmp_path: Path) -> None:
+    """Also where there is no file yet."""
+    place = tmp_path / "empty"
+    place.mkdir()
+    git(place, "init", "-q", "-b", "main")
+    _, _, command = af("spawn", "x", cwd=place).stderr.partition("hint: ")
+    subprocess.run(["sh", "-c", command], cwd=place, check=True, capture_output=True)
+    done = af("spawn", "--runtime", "demo", "--dry-run", "x", cwd=place)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("name", FARM_COMMANDS)
 def test_a_bare_repository(af: Af, tmp_path: Path, name: str) -> None:
     place = tmp_path / "bare.git"

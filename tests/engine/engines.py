@@ -111,7 +111,6 @@ class Cluster:
     short: Path
     runtime: Path
     address: str = ""
-    tls: str = ""
     nodes: dict[str, Node] = field(default_factory=dict)
 
     def start(self) -> None:
@@ -168,7 +167,7 @@ class Cluster:
         for name in self.nodes:
             self.kill(name)
         if self.address:
-            Held(self.address, self.tls).end()
+            Held(self.address).end()
         end_node()
         for node in self.nodes.values():
             end_tmux_servers(node.sockets)

@@ -160,6 +160,7 @@ def test_uninstall_leaves_the_repository_as_it_was(repo: Path, af: Af) -> None:
     assert af("wait", id, "--timeout", "60").returncode == 0
     refused = af("uninstall", "--yes")
     assert (refused.returncode, id in refused.stderr, "af eject --stop" in refused.stderr) == (4, True, True)
+    assert refused.stderr.endswith("hint: af prune --stop\n")
     assert af("prune", "--stop", id, "--discard-changes", "--discard-commits").returncode == 0
     shown = af("uninstall")
     assert (shown.returncode, "goes  1 removed builder, for good" in shown.stderr) == (2, True)

@@ -177,6 +177,13 @@ def test_after_a_merge_the_hint_stops_only_what_runs(committed: Committed, af: A
     assert af("prune", builder.id).returncode == 0
 
 
+def test_after_several_one_hint_removes_them_all(committed: Committed, af: Af) -> None:
+    one, two = committed({"one.txt": "1\n"}), committed({"two.txt": "2\n"})
+    done = af("merge", one.id, two.id)
+    assert (done.returncode, done.stderr) == (0, "hint: af prune --landed\n")
+    assert af("prune", "--landed").stdout.count(" removed") == 2
+
+
 def test_a_dirty_file_that_the_merge_writes_is_refused(committed: Committed, repo: Path) -> None:
     builder = committed({"README.md": "mine\n"})
     write_files(repo, {"README.md": "being edited\n"})

@@ -335,6 +335,19 @@ def test_a_queue_whose_worktree_is_gone_can_be_emptied(
     assert "There is no landing" in af("land", "--status").stderr
 
 
+def test_one_that_is_over_names_what_comes_next_and_is_not_continued(
+    committed: Committed, af: Af, ran: Path
+) -> None:
+    one = committed(one="1\n")
+    done = af("land", one.id, "--yes")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "hint: af prune --landed")
+    ran.with_name("other").touch()
+    set_check(one.repo, ran.with_name("other"))  # nobody has agreed to it
+    done = af("land", "--continue")
+    assert done.returncode == 1
+    assert "There is no landing to continue" in done.stderr
+
+
 @pytest.mark.slow
 def test_a_dry_run_says_groups_and_does_nothing(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
     one, two = committed(one="1\n"), committed(two="2\n")

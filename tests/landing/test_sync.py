@@ -50,6 +50,21 @@ def test_it_moves_to_where_the_work_below_it_has_landed(
     assert "stands on main" in af("sync", "above").stdout
 
 
+def test_one_that_is_to_be_merged_while_it_is_stacked_is_led_to_sync(
+    pair: tuple[Spawned, Spawned], repo: Path, af: Af
+) -> None:
+    assert af("merge", "below").returncode == 0
+    commit_files(repo, {"agent-farm.toml": '[check]\ncommand = "true"\n'})
+    for words in (("merge", "above"), ("land", "above")):
+        done = af(*words, "--yes")
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: above stands on the work of below\n")
+        assert done.stderr.endswith("hint: af sync above\n")
+    _, _, hint = done.stderr.partition("hint: af ")
+    assert af(*hint.split()).returncode == 0
+    assert af("merge", "above", "--yes").returncode == 0
+
+
 def test_it_waits_for_the_work_below_it(pair: tuple[Spawned, Spawned], af: Af) -> None:
     _, above = pair
     tip = above.tip

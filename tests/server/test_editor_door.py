@@ -280,3 +280,13 @@ def test_what_is_no_message_ends_nothing(farm: Path) -> None:
     assert told[2]["error"]["message"] == "'a\\x00' is no directory"
     assert done.returncode == 0
     assert done.stderr.splitlines() == ["af acp: Error parsing JSON-RPC message: it is no JSON object"] * 5
+
+
+def test_without_an_editor_it_ends_at_once(af: Af) -> None:
+    """What is no pipe cannot be waited for."""
+    done = af("acp", timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr
+        == "error: Standard input is no pipe\n  An editor starts af acp with one.\nhint: af acp --help\n"
+    )

@@ -71,6 +71,24 @@ def test_stop_and_resume_from_the_page(spawn: Spawn, af: Af, visit: Open) -> Non
     assert not one.page.is_visible(".terminal-ended")
 
 
+def focused_action(visit: Visit) -> object:
+    return visit.page.evaluate("document.activeElement.dataset.action")
+
+
+def test_the_keyboard_comes_back_from_what_it_did(idle: str, visit: Open) -> None:
+    one = opened(visit(), idle)
+    one.page.focus("[data-action=merge]")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("dialog >> text=It has no commit that has not landed.")
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector("dialog", state="detached")
+    wait_until(lambda: focused_action(one) == "merge", timeout=60, what="the focus to be on merge")
+    one.page.focus("[data-action=stop]")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".builder-head [data-state=stopped]", timeout=60000)
+    wait_until(lambda: focused_action(one) == "resume", timeout=60, what="the focus to be on resume")
+
+
 def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     shop: Path, spawn: Spawn, af: Af, visit: Open
 ) -> None:

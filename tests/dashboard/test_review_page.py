@@ -130,7 +130,7 @@ def test_the_keyboard_keeps_its_place_while_things_change(
     first, second = (one.page.locator("details.file").nth(at) for at in range(2))
     name = second.locator(".name").inner_text()
     first.get_by_role("button", name="Mark as read").first.press("Enter")
-    one.page.wait_for_function(f"() => {here}?.includes({json.dumps(name)})", timeout=60000)
+    wait_until(lambda: name in (one.page.evaluate(here) or ""), timeout=60, what="the focus on the next file")
 
 
 def test_approving_lands_it(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:

@@ -1,7 +1,7 @@
 // @ts-check
 /* What can be done with a builder, with the refusals and the evidence of the command line. */
 import { act } from "./api.js";
-import { h } from "./dom.js";
+import { focused, h } from "./dom.js";
 import { mergeDialog } from "./merge_dialog.js";
 import { ask, errorBox, toast } from "./messages.js";
 import { pruneDialog } from "./prune_dialog.js";
@@ -38,7 +38,15 @@ async function run(button, action) {
     ]);
   } finally {
     button.disabled = false;
+    regainFocus(button);
   }
+}
+
+/* A disabled button loses the focus, and so does one that was drawn anew or is of no use any more. */
+function regainFocus(button) {
+  if (focused() !== document.body) return;
+  const find = (which) => /** @type {HTMLElement | null} */ (document.querySelector(`.actions ${which}`));
+  (find(`[data-action="${CSS.escape(button.dataset.action)}"]`) || find("button"))?.focus();
 }
 
 async function stop(builder) {

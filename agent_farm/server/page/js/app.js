@@ -88,7 +88,8 @@ const connection = byId("connection");
 const problem = byId("problem");
 followConnection((state, trouble) => {
   connection.dataset.state = state;
-  connection.textContent = { live: "live", connecting: "connecting", gone: "server gone: af dash" }[state];
+  const gone = [h("span.spacious", "server "), "gone: af dash"];
+  replace(connection, { live: "live", connecting: "connecting", gone }[state]);
   if (state !== "live") return;
   problem.hidden = !trouble;
   replace(

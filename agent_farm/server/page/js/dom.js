@@ -49,12 +49,13 @@ export function append(element, children) {
   return element;
 }
 
-/* The focus stays on what does the same as before. */
+/* The focus stays on what does the same as before, else on the first that does something. */
 export function replace(element, ...children) {
   const before = element.contains(focused()) ? focused().dataset.action : null;
   element.replaceChildren();
   append(element, children);
-  if (before) element.querySelector(`[data-action="${CSS.escape(before)}"]`)?.focus();
+  const same = before && element.querySelector(`[data-action="${CSS.escape(before)}"]`);
+  if (before) (same || element.querySelector("[data-action]"))?.focus();
   return element;
 }
 

@@ -78,9 +78,9 @@ def _urgency(builder: Builder) -> tuple[int, str]:
 
 def _row(builder: Builder, now: float) -> _Row:
     record, status = builder.record, builder.status
-    told = status.reason if status.state == "queued" or status.reason == QUEUED_FOR_BUILD else None
-    waits = f"({told}) " if told else ""
-    unfinished = "cut short: " if status.cut_short and status.state not in NEEDS_YOU else waits
+    build = f"({status.reason}) " if status.reason == QUEUED_FOR_BUILD else ""
+    before = "cut short: " if status.cut_short and status.state not in NEEDS_YOU else build
+    after = f" ({status.reason})" if status.state == "queued" and status.reason else ""
     return _Row(
         record.id,
         status.state,
@@ -90,7 +90,7 @@ def _row(builder: Builder, now: float) -> _Row:
         _runtime(builder),
         usage_words(builder.usage),
         "" if record.id in record.branch else record.branch,
-        printable(unfinished + " ".join(record.title.split())),
+        printable(f"{before}{' '.join(record.title.split())}{after}"),
     )
 
 

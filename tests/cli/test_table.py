@@ -83,8 +83,10 @@ def test_what_waits_to_be_reviewed_and_to_start_keeps_to_it(af: Af, width: str) 
     assert af("spawn", "--runtime", "demo", "--name", "first", f"[[write:one.txt]] {LONG}").returncode == 0
     assert af("wait", "first", "--timeout", "300").returncode == 0
     assert af("spawn", "--runtime", "demo", "--after", "first", "--name", "second", LONG).returncode == 0
-    for words in (("review", "--list"), ("queue",)):
+    for words in (("review", "--list"), ("queue",), ("status",)):
         done = af(*words, env=env)
         assert done.returncode == 0, done.stderr
         assert done.stdout
         assert max(map(cells, done.stdout.splitlines())) <= int(width), done.stdout
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("  second"))
+    assert "  Write about" in row  # what it is to do, before what it waits for

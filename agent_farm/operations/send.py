@@ -106,10 +106,18 @@ class MessageBuilder(Request):
     elsewhere="there",
 )
 def message_builder(context: Context, request: MessageBuilder) -> Delivered:
-    signature = f"Message from builder {context.caller_id}: " if context.caller == "builder" else ""
     record = choose(context, request.id)
-    (delivered,) = deliver_all(context.farm, [record], signature + request.text)
+    text = _signed(context.caller_id, request.text) if context.caller == "builder" else request.text
+    (delivered,) = deliver_all(context.farm, [record], text)
     return delivered
+
+
+def _signed(builder: str, text: str) -> str:
+    """None of its lines can pass for a message of somebody else."""
+    lines = text.splitlines()
+    if len(lines) < 2:
+        return f"Message from builder {builder}: {text}"
+    return "\n".join([f"Message from builder {builder}:", *(f"> {line}" for line in lines)])
 
 
 class SendKeys(Request):

@@ -11,8 +11,8 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, suppress
 from typing import Any
 
 import msgspec
@@ -153,9 +153,15 @@ def call_program(
         what = f"What {address.host} is asked is not valid UTF-8"
         raise UsageError(what, why=f"It holds {error.object[error.start]!r}.") from error
     if cluster is not None:
-        lines = engine_of(cluster).call(address.host, message, seconds=seconds)
-    else:
-        lines = _over_ssh(address, program, message, seconds)
+        return _answer_in(
+            engine_of(cluster).call(address.host, message, seconds=seconds), address, program, tell
+        )
+    # at once: an error keeps it alive, and as Python ends, its threads hold locks that it would wait for
+    with closing(_over_ssh(address, program, message, seconds)) as lines:
+        return _answer_in(lines, address, program, tell)
+
+
+def _answer_in(lines: Iterator[bytes], address: Address, program: str, tell: Tell) -> dict[str, Any]:
     begun = False
     for line in lines:
         if not begun:  # what a shell's own files print comes before it
@@ -171,7 +177,7 @@ def call_program(
     raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without a word.")
 
 
-def _over_ssh(address: Address, program: str, message: bytes, seconds: float) -> Iterator[bytes]:
+def _over_ssh(address: Address, program: str, message: bytes, seconds: float) -> Generator[bytes]:
     begun = False
     try:
         for line in ask(address, [program, "fleet", "answer"], message, seconds=seconds, ready=MARK):

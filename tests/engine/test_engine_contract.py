@@ -37,6 +37,10 @@ def _slots_are_held_until_they_are_released(under: Under) -> None:
     engine.release("f/a")
     engine.release("f/a")
     assert engine.place("f/e", None) == "n1"
+    engine.release("f/b")
+    with pytest.raises(NoRoom):
+        engine.place("f/b", None, ("n2",))
+    assert engine.place("f/b", None, ("n1",)) == "n2"
     with pytest.raises(NotFound):
         engine.place("f/f", "n3")
     for name in "abcde":

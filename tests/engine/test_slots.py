@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from agent_farm.engine.child import answer_here
 from agent_farm.engine.plain import Plain, PlainMachine
@@ -92,6 +93,41 @@ def test_a_slot_of_no_builder_is_let_go_of(one_there: Farm, plain: Plain) -> Non
         held[0] = Book(book.farm, book.machines, cluster=book.cluster)
     plain.held.update({slot_name(book, "cut-short", 7): "n1"})
     assert hold_slot(one_there, "b", 2, "fleet") == "n1"
+
+
+def test_where_a_cluster_has_no_room_a_machine_over_ssh_takes_it(
+    one_there: Farm, plain: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = read_book(one_there)
+    machines = {**book.machines, "big": Machine("ssh://big", "/usr/bin/af", "/nowhere")}
+    with edit_book(one_there) as held:
+        held[0] = Book(book.farm, machines, dict(book.builders), cluster=book.cluster)
+    assert hold_slot(one_there, "b", 2, "fleet") == "big"
+    for avoided in ((), ("big",)):
+        with pytest.raises(NoRoom, match="No room on"):
+            hold_slot(one_there, "b", 2, "n1" if not avoided else "fleet", avoided)
+    with edit_book(one_there) as held:
+        held[0] = Book(book.farm, machines, cluster=book.cluster)
+    assert hold_slot(one_there, "b", 2, "fleet", ("n1",)) == "big"
+    assert hold_slot(one_there, "b", 2, "fleet") == "n1"
+
+    def fail(self: Plain) -> None:
+        raise Unreachable("The connection has ended")
+
+    monkeypatch.setattr(Plain, "places", fail)
+    assert hold_slot(one_there, "c", 3, "fleet") == "big"
+
+
+def test_one_that_moves_keeps_its_slot_until_it_is_there(one_there: Farm, plain: Plain) -> None:
+    book = read_book(one_there)
+    machines = {**book.machines, "n2": Machine("ray://n2", "/usr/bin/af", "/nowhere")}
+    plain.machines["n2"] = PlainMachine(slots=1)  # type: ignore[index]
+    before, after = (slot_name(book, "a", term) for term in (1, 2))
+    plain.held.update({before: "n1"})
+    for is_known, slots in ((False, {before: "n1", after: "n2"}), (True, {after: "n2"})):
+        placed = structs.replace(book.builders["a"], host="n2", term=2, is_known=is_known)
+        hold_again(Book(book.farm, machines, {"a": placed}, cluster=book.cluster))
+        assert plain.held == slots
 
 
 def test_a_slot_that_nobody_heard_of_is_let_go_of(

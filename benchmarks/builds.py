@@ -7,6 +7,7 @@ out, since the kernel would end some of them, and perhaps something else.
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -72,11 +73,12 @@ def _build_all(on: Stage, places: list[Path | None]) -> None:
     """`make` in each worktree, as an agent there would call it; None is what `af` puts on its PATH."""
     begun = []
     for id in builders(on):
-        own = on.repository / ".agent-farm/runs" / id / "bin"
-        path = os.pathsep.join([*(str(place or own) for place in places), on.env["PATH"]])
+        run = on.repository / ".agent-farm/runs" / id
+        path = os.pathsep.join([*(str(place or run / "bin") for place in places), on.env["PATH"]])
         tree = on.repository / ".builders" / id
-        begun.append(
-            subprocess.Popen(["make"], cwd=tree, env={**on.env, "PATH": path}, executable=_first(path))
+        env = {**on.env, "PATH": path, "AF_RUN": json.loads((run / "governor.json").read_text())["run"]}
+        begun.append(  # each in a session of its own, as a pane is
+            subprocess.Popen(["make"], cwd=tree, env=env, executable=_first(path), start_new_session=True)
         )
     for one in begun:
         one.wait()

@@ -11,11 +11,11 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -29,11 +29,12 @@ BIN = "bin"
 HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of whatever runs in a slot
 
 _NICER = 10  # the person's own programs and the agents come first
+_AUTOGROUP = "/proc/self/autogroup"
+_TRIES, _PAUSE = 10, 0.1
 _FIRST_TO_GO = "500"  # of 1000: when memory runs out, the kernel ends a build rather than an agent
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     run: str
     limits: Limits
     commands: tuple[str, ...]
@@ -58,7 +59,7 @@ def main(argv: Sequence[str]) -> None:
         ) as alone:
             signal.signal(signal.SIGTSTP, stops)
             jobs = shared_jobs(config.limits.directory, config.jobs, refill=alone)
-            code = _run(program, words, env | jobs | {HELD: "1"})
+            code = _run(program, words, env | jobs | {HELD: "1"}, in_session_of=config.run)
     except NoSlots:  # its sandbox keeps it from the slots
         signal.signal(signal.SIGTSTP, stops)
         os.execve(program, words, env)
@@ -88,7 +89,7 @@ def _without(path: str, directory: Path) -> str:
     return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.realpath(one) != own)
 
 
-def _run(program: str, words: list[str], env: dict[str, str]) -> int:
+def _run(program: str, words: list[str], env: dict[str, str], *, in_session_of: str) -> int:
     """In a child: the slot is held as long as this process lives, and by no daemon that a build leaves."""
     parent = os.getpid()
     child = os.fork()
@@ -102,6 +103,8 @@ def _run(program: str, words: list[str], env: dict[str, str]) -> int:
         signal.signal(number, pass_on)
     for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal sends them to the child, too
         signal.signal(number, signal.SIG_IGN)
+    if os.environ.get("AF_RUN") == in_session_of:  # a builder's pane, and no terminal of a person's own
+        _let_other_sessions_first()
     while True:
         _, status = os.waitpid(child, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
@@ -122,6 +125,21 @@ def _become(program: str, words: list[str], env: dict[str, str], parent: int) ->
     except OSError as error:
         _say(f"{words[0]}: {error.strerror}")
     os._exit(126)
+
+
+def _let_other_sessions_first() -> None:
+    """Where Linux shares out its processors by session (autogroup), a nice value counts within one alone."""
+    for _ in range(_TRIES):
+        try:
+            with open(_AUTOGROUP, "r+") as file:
+                if int(file.read().split()[-1]) < _NICER:
+                    file.seek(0)
+                    file.write(str(_NICER))
+            return
+        except BlockingIOError:  # the kernel takes ten such wishes a second, of all users
+            time.sleep(_PAUSE)
+        except (OSError, ValueError, IndexError):  # no Linux, or one that does not do that
+            return
 
 
 def _be_first_to_go() -> None:

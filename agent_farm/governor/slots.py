@@ -13,8 +13,8 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agent_farm.descendants import is_there
 from agent_farm.governor import machine
@@ -23,8 +23,7 @@ _POLL_SECONDS = 0.1
 _MEGABYTE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """`memory` is what each build is expected to take at most, in megabytes; 0: memory is not looked at."""
 
     directory: Path

@@ -234,3 +234,19 @@ def test_all_makes_share_the_jobs_and_what_a_killed_one_held_comes_back(place: P
     start(configure(place, "three", slots=2, jobs=2))
     wait_until(lambda: jobs() == 3, what="all the jobs again")
     (place / "hold").unlink()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="processors are not shared by session")
+@pytest.mark.parametrize(("own", "expected"), [("one", "10"), ("another", "0")])
+def test_a_session_in_which_a_builder_builds_comes_after_others(place: Path, own: str, expected: str) -> None:
+    """The person's terminals come first; one in which somebody else calls the stand-in stays as it is."""
+    (place / "hold").unlink()
+    directory = configure(place, "one", slots=1)
+    path = os.pathsep.join((str(directory / build_shim.BIN), str(place / "tools"), os.environ["PATH"]))
+    build = (sys.executable, "-I", "-S", str(SHIM), str(directory), "make")
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@"; cat /proc/self/autogroup', "sh", *build],
+        env={**os.environ, "PATH": path, "PLACE": str(place), "AF_RUN": own},
+        cwd=place, start_new_session=True, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == expected, done.stderr

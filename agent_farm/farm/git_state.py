@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landing_places import landing_places, merged_commit
+from agent_farm.farm.unchanged import find_unchanged, look_at
 from agent_farm.git.asking import Asking
 from agent_farm.git.changes import Operation, TreeState, tree_state
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
@@ -30,8 +30,6 @@ from agent_farm.git.remotes import Upstream, upstreams_of
 # A status that people watch answers in time; what was not read by then is shown with its age.
 BOUND_SECONDS = 0.5
 FRESH_SECONDS = 600.0
-# Of worktrees in which nothing seems to have happened, so many are asked again each time.
-_ASKED_AGAIN = 10
 # More than git answers for in that time: what was not asked yet has its turn the next time.
 _MOST_ASKED = 100
 # By then git has been ended, so that there is time to tell what it said.
@@ -48,7 +46,7 @@ class GitState(Struct, frozen=True):
     cannot be known. `base_behind` counts what the base lacks of `base_follows`, the branch it follows.
     `landed` says whether every commit is on the base, the main checkout's HEAD or a remote, in whatever
     form; None where nobody knows. `problem` says in a word why git was not asked, `reason` whole.
-    `look` stands for what `_look` found just before.
+    `look` and `whole` stand for what `look_at` and `whole_look` found just before git was `asked`.
     """
 
     dirty: int | None
@@ -69,6 +67,8 @@ class GitState(Struct, frozen=True):
     landed_of: str = ""
     landed_at: float = 0.0
     look: str = ""
+    whole: str = ""
+    asked: float = 0.0
 
     @property
     def head(self) -> str:
@@ -96,8 +96,10 @@ def git_states(
     """
     begin, bound = time.monotonic(), FRESH_SECONDS if fresh else BOUND_SECONDS
     remembered = _load(_file(farm))
-    looks = {record.id: _look(farm, record) for record in records}
-    left = {} if fresh else _left(remembered, {id: looks[id] for id in looks if id in still})
+    looks = {record.id: look_at(farm, record) for record in records}
+    quiet = {} if fresh else {id: look for id, look in looks.items() if id in still}
+    unchanged = find_unchanged(farm, remembered, quiet)
+    left, wholes = unchanged.states, unchanged.wholes
     # the longest not asked come first: what is left over this time has its turn the next time
     order = sorted(
         (record for record in records if record.id not in left),
@@ -119,7 +121,9 @@ def git_states(
         comparing.answers()
     now = time.time()
     found |= {
-        record.id: _joined(record, _seen(states[record.id], now, looks[record.id]), compared)
+        record.id: _joined(
+            record, _seen(states[record.id], now, looks[record.id], wholes.get(record.id, "")), compared
+        )
         for record in order
         if record.id in states
     }
@@ -144,29 +148,6 @@ def _own_trees(
                 None, None, None, None, time.time(), problem=error.word, reason=reason
             )
     return trees, others
-
-
-def _look(farm: Farm, record: BuilderRecord) -> str:
-    """What almost everything that is done in a worktree changes, without a process; empty where nobody knows.
-
-    Not so a file that was there before, where nobody tells git.
-    """
-    own = f"{farm.repository.common_dir}/worktrees/{record.id}"
-    files = (f"{own}/index", f"{own}/HEAD", f"{own}/logs/HEAD", record.worktree, f"{record.worktree}/.git")
-    try:
-        found = [os.stat(file) for file in (*files, farm.run(record.id).events)]
-    except OSError:
-        return ""
-    return " ".join(f"{one.st_ino}.{one.st_size}.{one.st_mtime_ns}" for one in found)
-
-
-def _left(remembered: Mapping[str, GitState], looks: Mapping[str, str]) -> dict[str, GitState]:
-    """Those that look as they did, but for the longest not asked."""
-    alike = {
-        id: remembered[id] for id, look in looks.items() if id in remembered and remembered[id].look == look
-    }
-    same = sorted((id for id, state in alike.items() if state.look), key=lambda id: alike[id].at)
-    return {id: alike[id] for id in same[_ASKED_AGAIN:]}
 
 
 def _compare(
@@ -211,7 +192,7 @@ def _compare(
     compared.landings = read_landings(repository, questions, before, seconds=until - time.monotonic())
 
 
-def _seen(tree: TreeState, now: float, look: str) -> GitState:
+def _seen(tree: TreeState, now: float, look: str, whole: str) -> GitState:
     return GitState(
         dirty=len(tree.dirty),
         untracked=len(tree.untracked),
@@ -222,6 +203,8 @@ def _seen(tree: TreeState, now: float, look: str) -> GitState:
         commit=tree.head,
         operation=tree.operation,
         look=look,
+        whole=whole,
+        asked=now,
     )
 
 
@@ -230,7 +213,7 @@ def _as_before(record: BuilderRecord, state: GitState, compared: _Compared) -> G
     if record.id not in compared.heads:
         return state
     moved = compared.heads[record.id] != state.commit
-    return replace(state, look="") if moved else _joined(record, state, compared)
+    return replace(state, look="", at=state.asked) if moved else _joined(record, state, compared)
 
 
 def _joined(record: BuilderRecord, seen: GitState, compared: _Compared) -> GitState:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agent_farm.farm import git_state
+from agent_farm.farm import git_state, unchanged, whole_look
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.git_state import GitState
+from agent_farm.git import changes
+from agent_farm.git.changes import TreeState
+from agent_farm.git.checkout import BuilderTree
 from tests.farm.conftest import Spawned
-from tests.gitrepo import commit_files
+from tests.gitrepo import commit_files, git
 
 Spawn = Callable[..., Spawned]
 Read = Callable[[], dict[str, GitState]]
@@ -23,7 +27,7 @@ def two(spawn: Spawn, repo: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Spaw
     commit_files(repo, {"below/file.txt": "1\n"}, "a file")
     first, second = spawn("--shell"), spawn("--shell")
     monkeypatch.setattr(git_state, "BOUND_SECONDS", 60.0)
-    monkeypatch.setattr(git_state, "_ASKED_AGAIN", 1)
+    monkeypatch.setattr(unchanged, "_AGAIN", 1)
     farm = open_farm(repo)
 
     def read() -> dict[str, GitState]:
@@ -86,3 +90,130 @@ def test_of_more_than_can_be_asked_each_has_its_turn(
     assert sorted((states[first.id].untracked, states[second.id].untracked)) == [0, 1]
     states = read()
     assert (states[first.id].untracked, states[second.id].untracked) == (1, 1)
+
+
+Asked = list[str]
+
+
+@pytest.fixture
+def quiet(
+    spawn: Spawn, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Spawned, Callable[[], GitState], Asked]:
+    """One that does nothing and was read, how to read it again, and where git was asked since."""
+    commit_files(repo, {"below/file.txt": "1\n", ".gitignore": "*.log\n"}, "files")
+    builder = spawn("--shell")
+    asked = Asked()
+
+    def tree_state(tree: BuilderTree) -> TreeState:
+        asked.append(tree.path.name)
+        return changes.tree_state(tree)
+
+    monkeypatch.setattr(git_state, "tree_state", tree_state)
+    monkeypatch.setattr(git_state, "BOUND_SECONDS", 60.0)
+    monkeypatch.setattr(whole_look, "_YOUNG_NS", 0)
+    farm = open_farm(repo)
+
+    def read() -> GitState:
+        return git_state.git_states(farm, list(farm.records().values()), still=[builder.id])[builder.id]
+
+    read()
+    asked.clear()
+    return builder, read, asked
+
+
+def test_a_small_worktree_that_looks_the_same_is_known_without_git(
+    quiet: tuple[Spawned, Callable[[], GitState], Asked],
+) -> None:
+    _, read, asked = quiet
+    before = read()
+    again = read()
+    assert asked == []
+    assert again.at > before.at
+    assert again.asked == before.asked < before.at
+
+
+def exclude(builder: Spawned) -> None:
+    (builder.worktree / "x.tmp").write_text("")
+    file = builder.worktree.parents[1] / ".git/info/exclude"
+    file.write_text(file.read_text() + "*.tmp\n")
+
+
+def swap(builder: Spawned) -> None:
+    one, other, third = (builder.worktree / name for name in ("below/file.txt", "below/2", "below/3"))
+    other.write_text("2\n")
+    one.rename(third)
+    other.rename(one)
+    third.unlink()
+
+
+def keep_time(builder: Spawned) -> None:
+    file = builder.worktree / "below/file.txt"
+    times = file.stat()
+    file.write_text("2\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+CHANGES: dict[str, tuple[Callable[[Spawned], object], tuple[int, int]]] = {
+    "edited": (lambda one: (one.worktree / "below/file.txt").write_text("2\n"), (1, 0)),
+    "edited, its time set back": (keep_time, (1, 0)),
+    "made below": (lambda one: (one.worktree / "below/new").write_text(""), (0, 1)),
+    "ignored": (lambda one: (one.worktree / "below/x.log").write_text(""), (0, 0)),
+    "deleted": (lambda one: (one.worktree / "below/file.txt").unlink(), (1, 0)),
+    "executable": (lambda one: (one.worktree / "below/file.txt").chmod(0o755), (1, 0)),
+    "exchanged": (swap, (1, 0)),
+    "excluded": (exclude, (0, 0)),
+    "a link": (lambda one: (one.worktree / "below/link").symlink_to("/"), (0, 1)),
+    "a pipe": (lambda one: os.mkfifo(one.worktree / "below/pipe"), (0, 0)),
+    "a repository": (lambda one: git(one.worktree, "init", "-q", "below/own"), (0, 1)),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES.keys())
+def test_whatever_changes_in_one_has_git_asked(
+    quiet: tuple[Spawned, Callable[[], GitState], Asked],
+    change: Callable[[Spawned], object],
+    expected: tuple[int, int],
+) -> None:
+    builder, read, asked = quiet
+    read()
+    change(builder)
+    state = read()
+    assert (state.dirty, state.untracked) == expected
+    assert asked == [builder.id]
+
+
+def test_settings_count(
+    quiet: tuple[Spawned, Callable[[], GitState], Asked], tmp_path: Path, repo: Path
+) -> None:
+    """Those that name a file, by that file; where further ones are included, git is asked."""
+    builder, read, asked = quiet
+    (builder.worktree / "below/x.tmp").write_text("")
+    ignored = tmp_path / "ignored"
+    git(repo, "config", "core.excludesFile", str(ignored))
+    assert [read().untracked for _ in range(2)] == [1, 1]
+    ignored.write_text("*.tmp\n")
+    assert [read().untracked for _ in range(2)] == [0, 0]
+    assert asked == [builder.id] * 2
+    git(repo, "config", "include.path", str(tmp_path / "more"))
+    assert [read().untracked for _ in range(2)] == [0, 0]
+    assert asked == [builder.id] * 4
+
+
+def test_where_a_look_could_overlook_something_git_is_asked(
+    quiet: tuple[Spawned, Callable[[], GitState], Asked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder, read, asked = quiet
+    read()
+    monkeypatch.setattr(unchanged, "_HOLDS_SECONDS", 0.0)
+    read()
+    assert asked == [builder.id]
+    monkeypatch.setattr(whole_look, "_MOST_FILES", 1)
+    settings = whole_look.settings_look(builder.worktree.parents[1] / ".git")
+    place, admin = str(builder.worktree), str(builder.worktree.parents[1] / ".git/worktrees" / builder.id)
+    assert settings
+    assert whole_look.whole_look(place, admin, settings) == whole_look.TOO_LARGE
+    assert whole_look.whole_look(place, admin, "") == ""
+    monkeypatch.setattr(whole_look, "_MOST_FILES", 100)
+    monkeypatch.setattr(whole_look, "_YOUNG_NS", 2_000_000_000)
+    (builder.worktree / "below/file.txt").write_text("young")
+    assert whole_look.whole_look(place, admin, settings) == ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
@@ -19,7 +22,10 @@ from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.shown import BuilderShown, show_all
 
 DEFAULT_STATES: tuple[State, ...] = ("idle", "waiting", "exited", "stopped")
-_POLL_SECONDS = 0.1
+# Files say what runtimes report; only tmux, which takes a process, says that a session is gone.
+_LOOK_SECONDS = 0.01
+_ASK_SECONDS = 0.5
+_MOST_LOOKED_AT = 50
 _TMUX_SECONDS = 2.0  # a busy machine needs that much to answer, whatever the timeout says
 # States that change only when somebody does something.
 _ENDINGS = {
@@ -70,6 +76,7 @@ def _wait(
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
+        looked = _look(farm, ids)
         left = None if deadline is None else max(_TMUX_SECONDS, deadline - time.monotonic())
         statuses = _statuses(farm, ids, left)
         there = [id for id, status in statuses.items() if status.state in wanted]
@@ -79,7 +86,29 @@ def _wait(
         if timeout is not None and deadline is not None and time.monotonic() >= deadline:
             missing = [f"{id}: {status.state}" for id, status in statuses.items() if id not in there]
             raise TimedOut(f"Not {_listed(wanted)} after {timeout:g} s", evidence=missing)
-        time.sleep(_POLL_SECONDS)
+        _wait_for_change(farm, ids, looked, deadline)
+
+
+def _look(farm: Farm, ids: Sequence[str]) -> list[tuple[int, int] | None]:
+    """What changes with the files by which the state of a builder is judged."""
+    files = [farm.paths.registry, *(file for id in ids for file in (farm.run(id).events, farm.run(id).exit))]
+    return [_time_and_size(file) for file in files]
+
+
+def _time_and_size(file: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _wait_for_change(farm: Farm, ids: Sequence[str], looked: object, deadline: float | None) -> None:
+    """Until they look otherwise, or it is time to ask tmux again."""
+    until = min(time.monotonic() + _ASK_SECONDS, deadline or math.inf)
+    pause = _LOOK_SECONDS if len(ids) <= _MOST_LOOKED_AT else _ASK_SECONDS / 4
+    while time.monotonic() < until and _look(farm, ids) == looked:
+        time.sleep(pause)
 
 
 def _statuses(farm: Farm, ids: Sequence[str], seconds: float | None) -> dict[str, Status]:

@@ -17,7 +17,8 @@ from typing import Literal
 from msgspec import Struct
 
 from agent_farm.disk import file_lock
-from agent_farm.errors import LockTaken, UsageError
+from agent_farm.errors import LockTaken
+from agent_farm.tmux.deliverable import require_deliverable
 from agent_farm.tmux.foreground import why_not_the_runtime
 from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, PaneInput, read_input
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
@@ -29,6 +30,9 @@ Watch = Callable[[], Callable[[], bool]]
 Hesitate = Callable[[], str | None]
 
 _POLL_SECONDS = 0.03
+# An event is looked for in a file, the screen by a process.
+_EVENT_SECONDS = 0.005
+_SCREEN_SECONDS = 0.1
 _TAIL = 24
 # Ours, and not `paste-buffer -p`: a CLI that is just starting shows its input line before it asks tmux for
 # brackets, and would take the letters for keys.
@@ -90,22 +94,6 @@ def deliver(
             return _Attempt(socket, pane_id, text, screen, watch, hesitate, runtime_pid, pace).run()
     except LockTaken:
         return Delivery("held", "another message is being delivered")
-
-
-def require_deliverable(text: str) -> None:
-    """Control characters would be keys: ESC[201~ ends the paste, and the rest is typed."""
-    if not text.strip():
-        raise UsageError("There is no text to send", hint="af send --help")
-    for index, letter in enumerate(text):
-        if (letter < " " or "\x7f" <= letter <= "\x9f") and letter not in "\t\n":
-            line = text.count("\n", 0, index) + 1
-            raise UsageError(
-                f"The text contains the control character U+{ord(letter):04X} in line {line}",
-                why="In a terminal it would act as a key; only tab and newline can be sent.",
-                hint="af send --help",
-            )
-        if "\ud800" <= letter <= "\udfff":
-            raise UsageError("The text is not valid UTF-8", hint="af send --help")
 
 
 class _Look(Struct, frozen=True):
@@ -227,7 +215,9 @@ class _Attempt(Struct, frozen=True):
         shown_since, quiet_since, last = None, time.monotonic(), before
         draft = before.reading.draft
         while True:
-            time.sleep(_POLL_SECONDS)
+            # once it is shown nothing is decided before it has settled, and each look is a process
+            settled_in = 0.0 if shown_since is None else shown_since + self.pace.settle - time.monotonic()
+            time.sleep(max(_POLL_SECONDS, settled_in))
             look, now = self.look(), time.monotonic()
             if look.squeezed != last.squeezed:
                 quiet_since, last = now, look
@@ -253,8 +243,7 @@ class _Attempt(Struct, frozen=True):
         began = time.monotonic()
         presses, next_press, empty_since = 1, began + self.pace.again, None
         while True:
-            time.sleep(_POLL_SECONDS)
-            if submitted is not None and submitted():
+            if self.has_come(submitted):
                 return Delivery("submitted", source="event")
             look, now = self.look(), time.monotonic()
             empty_since = (empty_since or now) if self.has_left(shown, look) else None
@@ -265,6 +254,16 @@ class _Attempt(Struct, frozen=True):
             if now > next_press and self.may_press_again(look, presses):
                 self.press_enter(look)
                 presses, next_press = presses + 1, now + self.pace.again
+
+    def has_come(self, submitted: Callable[[], bool] | None) -> bool:
+        """Whether the event comes before the screen is looked at again."""
+        if submitted is None:
+            time.sleep(_POLL_SECONDS)
+            return False
+        until = time.monotonic() + _SCREEN_SECONDS
+        while not (found := submitted()) and time.monotonic() < until:
+            time.sleep(_EVENT_SECONDS)
+        return found
 
     def has_left(self, shown: _Look, look: _Look) -> bool:
         """Whether the screen says that the text is no longer in the input line."""

@@ -6,16 +6,20 @@ import os
 import signal
 import threading
 import time
-from itertools import count
+from collections.abc import Sequence
+from itertools import count, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from agent_farm.errors import UsageError
+from agent_farm.tmux import delivery
 from agent_farm.tmux.delivery import Pace, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
+from agent_farm.tmux.tmux_process import Answer, call_tmux
 from tests.tmux.stage import QUICK, RULES, start_receiver, tmux
 from tests.waiting import wait_until
 
@@ -100,6 +104,25 @@ def test_a_draft_holds_the_text_back_and_is_left_alone(tmp_path: Path) -> None:
     tmux("send-keys", "-t", stage.address.pane_id, "ght", "Enter")
     wait_until(stage.messages, what="the draft")
     assert stage.messages() == [b"half a thought"]
+
+
+def test_what_is_shown_settles_without_being_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look is a process; Enter comes after the text has stood there for as long as that."""
+    stage, calls = start_receiver(tmp_path), list[tuple[float, str]]()
+
+    def call(socket: str | None, commands: Sequence[Sequence[str]], **more: Any) -> Answer:
+        begun = time.monotonic()
+        try:
+            return call_tmux(socket, commands, **more)
+        finally:
+            calls.append((begun, " ".join(commands[0])))
+
+    monkeypatch.setattr(delivery, "call_tmux", call)
+    assert stage.send("hello", pace=replace(QUICK, settle=1.5)).outcome == "submitted"
+    before_enter = [begun for begun, words in calls if not words.endswith("Enter")]
+    assert max(after - before for before, after in pairwise(before_enter)) > 1.3
 
 
 def test_a_draft_that_is_just_being_sent_holds_nothing_back(tmp_path: Path) -> None:

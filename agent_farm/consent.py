@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agent_farm.digests import sha256
 from agent_farm.disk import file_lock
 from agent_farm.documents import load, store
 from agent_farm.errors import ConsentNeeded
@@ -44,8 +45,6 @@ class Request(Struct, frozen=True):
     files: tuple[Path, ...] = ()
 
     def fingerprint(self, root: Path) -> str:
-        from hashlib import sha256  # OpenSSL takes 2 ms, and most repositories want nothing
-
         parts = (os.fsencode(root), _bytes(self.origin), _bytes(self.content))
         total = sha256(b"\0".join(parts))
         for file in self.files:
@@ -141,8 +140,6 @@ def _is_inside(path: Path, home: Path) -> bool:
 
 
 def _digest(file: Path) -> bytes:
-    from hashlib import sha256
-
     total = sha256()
     try:
         with file.open("rb") as content:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agent_farm.digests import sha256
 from agent_farm.disk import file_lock
 from agent_farm.documents import load, store
 from agent_farm.errors import AgentFarmError
@@ -96,9 +97,7 @@ def _file() -> Path:
 
 
 def _start(root: Path, builder_id: str, count: int) -> int:
-    import hashlib  # it loads OpenSSL, and few commands reserve ports
-
-    digest = hashlib.sha256(f"{root}\0{builder_id}".encode(errors="surrogateescape")).digest()
+    digest = sha256(f"{root}\0{builder_id}".encode(errors="surrogateescape")).digest()
     slots = (LAST_PORT - FIRST_PORT) // count
     return FIRST_PORT + int.from_bytes(digest[:4], "big") % slots * count
 

@@ -20,14 +20,15 @@ ROOMS_OF_FLOOR = {
     "use case": {
         "farm", "sessions", "ask", "fleet",
         # the server as it is seen from outside: where it is, how it is started, asked and ended
-        "server.address", "server.client", "server.launching", "server.stopping",
-        "server.tokens", "server.variables",
+        "server.address", "server.client", "server.launching", "server.starting",
+        "server.stopping",
+        "server.callers", "server.tokens", "server.variables",
     },
     "edge": {"engine", "git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
-        "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "disk", "documents",
-        "errors", "inside", "launch", "lean", "loopback", "own_files", "own_process", "paths", "ports",
-        "printable", "processes", "settings", "settings_document", "settings_file", "settings_keys",
+        "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "digests", "disk",
+        "documents", "errors", "inside", "launch", "lean", "loopback", "own_files", "own_process", "paths",
+        "ports", "printable", "processes", "settings", "settings_document", "settings_file", "settings_keys",
         "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip
@@ -56,7 +57,8 @@ STDLIB_ONLY = (
     "pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.external_driver",
     "runtimes.guard", "ssh.bounded_copy",
 )  # fmt: skip
-SEEN_BY_THE_PANE = ("descendants", "lean", "usage_limits")
+LATER = ("_sha2",)  # parts of later Pythons, tried first
+SEEN_BY_THE_PANE = ("descendants", "digests", "lean", "usage_limits")
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "governor.build_shim", "landing.turn_end",
@@ -174,7 +176,7 @@ def test_what_runs_in_a_pane_needs_the_standard_library_alone(place: str) -> Non
         seen.add(module)
         for line, name in imports(modules()[module]):
             target = own(name)
-            if target is None and name.split(".")[0] not in sys.stdlib_module_names:
+            if target is None and name.split(".")[0] not in {*sys.stdlib_module_names, *LATER}:
                 wrong.append(f"{modules()[module].relative_to(PACKAGE)}:{line} imports {name}")
             elif target is not None and target not in seen:
                 waiting.append(target)
@@ -303,6 +305,50 @@ def test_without_a_fleet_nothing_of_it_is_loaded(repo: Path, arguments: list[str
         "agent_farm.operations.for_home",
     )
     assert sorted(name for name in loaded if name.startswith(rooms)) == []
+
+
+# What several verbs are made with.
+SHARED_BY_VERBS = ("builders", "declare", "operation", "requests", "served", "shown", "table")
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [("check", "check"), ("conflicts", "conflicts"), ("diff", "diff"), ("path", "look"), ("send", "send"),
+     ("status", "status"), ("wait", "wait")],
+)  # fmt: skip
+def test_a_command_loads_no_other_verb(repo: Path, command: str, module: str) -> None:
+    loaded = loaded_by(command, "--help", cwd=repo)
+    verbs = {name.removeprefix("agent_farm.operations.") for name in loaded if ".operations." in name}
+    assert verbs - {*SHARED_BY_VERBS} == {module}
+
+
+@pytest.mark.parametrize("arguments", [["diff"], ["spawn", "--runtime", "demo", "Fix"]], ids=" ".join)
+def test_what_only_servers_and_headless_runs_need_is_not_loaded(repo: Path, arguments: list[str]) -> None:
+    """OpenSSL, parsers of events, dataclasses of results, and how a server is started once one runs."""
+    loaded_by("spawn", "--runtime", "demo", "--name", "one", "Fix", cwd=repo)
+    loaded = loaded_by(*arguments, *(["one"] if arguments == ["diff"] else []), cwd=repo)
+    own = ("runtimes.lines", "runtimes.result", "server.starting", "server.callers", "farm.healing")
+    heavy = {"hashlib", "hmac", "base64", *(f"agent_farm.{name}" for name in own)}
+    assert sorted(loaded & heavy) == []
+
+
+def test_commands_are_completed_by_their_table_alone(repo: Path) -> None:
+    words = {"_AF_COMPLETE": "bash_complete", "COMP_WORDS": "af st", "COMP_CWORD": "1"}
+    code = (
+        "import sys\nfrom agent_farm.cli.main import run\n"
+        "try:\n    run([])\nfinally:\n    print('modules:', *sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), **words},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["plain,status", "plain,stop"]
+    loaded = set(done.stderr.partition("modules:")[2].split())
+    assert "click.shell_completion" in loaded
+    assert {"msgspec", "pathlib", "agent_farm.cli.status", "agent_farm.cli.stop"} & loaded == set()
 
 
 def test_the_server_begins_without_the_library_of_mcp() -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from agent_farm.digests import sha256
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 
 Draw = Callable[[], str]
@@ -63,9 +64,7 @@ def spec_name(spec: Spec) -> Name:
 
 
 def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
-    import hashlib  # OpenSSL takes 2 ms, and few commands make an id
-
-    return _drawn(f"task-{hashlib.sha256(text.encode()).hexdigest()[:4]}", draw)
+    return _drawn(f"task-{sha256(text.encode()).hexdigest()[:4]}", draw)
 
 
 def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:

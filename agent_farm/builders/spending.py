@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import Struct, convert
@@ -15,8 +14,7 @@ from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """In one turn of the start `run`; `cost` is None where the runtime does not say it."""
 
     at: float

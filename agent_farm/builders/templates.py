@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agent_farm.errors import UsageError
 
@@ -18,8 +19,7 @@ _MOST_CHARACTERS = 1_000_000
 _DEEPEST = 8
 
 
-@dataclass(slots=True)
-class Template:
+class Template(Struct):
     """`read` gives the text of an included file by the name it has in the template, or raises.
 
     `used` are the first words of all names that the template knows, whether they have a value or not.

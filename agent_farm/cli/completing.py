@@ -113,7 +113,7 @@ def _answer(farm: Farm, verb: str, **request: Any) -> Any:
 
 @offered
 def complete_butlers(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    from agent_farm.sessions.butlers import butler_names
+    from agent_farm.sessions.roster import butler_names
 
     return butler_names(farm.root)
 

@@ -6,7 +6,7 @@ from agent_farm.cli.cells import counted
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.land import show_landing
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
-from agent_farm.cli.remove import show_prune
+from agent_farm.cli.prune import show_prune
 from agent_farm.cli.status_table import age, usage_words
 from agent_farm.launch import as_command
 from agent_farm.operations.compare import Compared, Comparison

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -18,6 +18,9 @@ from agent_farm import __version__
 from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.cli.output import answer, narrate, show_bug, show_error
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, as_farm_error, nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _INTERRUPTED = 130
 _BUG = 3
@@ -37,9 +40,18 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        _load_msgspec()
         command = getattr(import_module(f"agent_farm.cli.{entry.module}"), entry.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """By the table: click's own asks each command that begins so for its help."""
+        from click.shell_completion import CompletionItem
+
+        named = [(name, entry) for name, entry in COMMANDS.items() if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=entry.help) for name, entry in named]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -106,12 +118,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _start_fast() -> None:
-    """A tenth of what a short command takes.
-
-    Imports make many objects and no garbage, so collecting begins later. msgspec takes from typing_extensions
-    what typing has as well since Python 3.11.
-    """
+    """Imports make many objects and no garbage, so collecting begins later."""
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTING)
+
+
+def _load_msgspec() -> None:
+    """What every command is made with, and neither the list of commands nor its completion needs.
+
+    It takes from typing_extensions what typing has as well since Python 3.11.
+    """
     if "typing_extensions" not in sys.modules:
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # an ImportError
         import_module("msgspec")
@@ -141,12 +156,12 @@ def run(arguments: list[str]) -> int:
 
 def _alone() -> list[str]:
     """`af` alone in a terminal is the board; elsewhere, and outside of a repository, it is the help."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        return []
     from pathlib import Path
 
     from agent_farm.git.locate import locate
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
-        return []
     try:
         locate(Path.cwd())
     except (AgentFarmError, OSError):

@@ -12,20 +12,8 @@ from typing import Any
 
 import click
 
-from agent_farm.cli.attach import attach_elsewhere, attach_to, require_attachable
-from agent_farm.cli.completing import (
-    complete_after,
-    complete_branches,
-    complete_directories,
-    complete_files,
-    complete_ids,
-    complete_machines,
-    complete_path,
-    complete_projects,
-    complete_protocols,
-    complete_runtimes_of_several,
-)
 from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.fields import offer
 from agent_farm.cli.options import text_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
@@ -78,6 +66,8 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
 
 def _require_attachable(typed: Typed) -> None:
     if typed.values["attach"] and not typed.request.dry_run:
+        from agent_farm.cli.attach import require_attachable  # statuses, which no other spawn needs
+
         require_attachable(typed.context.farm)
 
 
@@ -106,6 +96,8 @@ def _show(part: Spawned | OneOfSeveral) -> None:
 def _attach(typed: Typed, found: Spawned) -> None:
     one = found.builder
     if typed.values["attach"] and one is not None and one.status.state != "queued":
+        from agent_farm.cli.attach import attach_elsewhere, attach_to
+
         if one.host:
             attach_elsewhere(typed.context.farm, one.id)
         attach_to(one)
@@ -217,18 +209,18 @@ spawn = command_of(
         "runtimes": "A,B",
     },
     complete={
-        "project": complete_projects,
-        "spec": complete_path,
-        "protocol": complete_protocols,
-        "files": complete_files,
-        "sparse": complete_directories,
-        "role": complete_path,
-        "base": complete_branches,
-        "branch": complete_branches,
-        "after": complete_after,
-        "stack": complete_ids,
-        "on": complete_machines,
-        "runtimes": complete_runtimes_of_several,
+        "project": offer("complete_projects"),
+        "spec": offer("complete_path"),
+        "protocol": offer("complete_protocols"),
+        "files": offer("complete_files"),
+        "sparse": offer("complete_directories"),
+        "role": offer("complete_path"),
+        "base": offer("complete_branches"),
+        "branch": offer("complete_branches"),
+        "after": offer("complete_after"),
+        "stack": offer("complete_ids"),
+        "on": offer("complete_machines"),
+        "runtimes": offer("complete_runtimes_of_several"),
     },
     epilog=EPILOG,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from msgspec import Struct
 from agent_farm.builders.events import last_conversation, load_events
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
+from agent_farm.digests import sha256
 from agent_farm.disk import read_plain
 from agent_farm.documents import load_if_whole, store
 from agent_farm.farm.farm import Farm
@@ -101,7 +101,7 @@ def _facts(sources: dict[str, Path]) -> list[tuple[str, int, int]]:
 
 
 def _mark(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, default=str).encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(json.dumps(value, default=str).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _parts(name: str, path: Path) -> Iterator[tuple[str, bytes]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, Status
@@ -26,16 +27,14 @@ from agent_farm.launch import as_command
 _SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(Struct, frozen=True):
     """A reason that no flag waives, with what would remove it."""
 
     what: str
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """`head` is the commit checked out and `tip` that of the branch, when this was looked at."""
 
     status: Status
@@ -125,8 +124,7 @@ def _work_of(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     tree: BuilderTree
     state: TreeState
     tip: str | None

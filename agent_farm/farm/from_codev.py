@@ -7,9 +7,10 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.builders.absent_tools import absent_tools
 from agent_farm.builders.protocol_file import parse_protocol_file
@@ -26,8 +27,7 @@ _COPIED = ("protocols", "roles")
 _MOST_FILES = 500
 
 
-@dataclass(frozen=True, slots=True)
-class FromCodev:
+class FromCodev(Struct, frozen=True):
     """`equals` were stored, `left` have no equal, `offered` are checks that protocols run, by name."""
 
     created: tuple[str, ...]

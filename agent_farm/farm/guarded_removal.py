@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import STATES
@@ -21,8 +23,7 @@ _BY = "by af prune --stop"
 _TRIES = 3  # a worktree in which somebody goes on writing is not removed
 
 
-@dataclass(frozen=True, slots=True)
-class Waived:
+class Waived(Struct, frozen=True):
     """What may be removed although it exists nowhere else, and whether a running builder is stopped."""
 
     discard_changes: bool = False

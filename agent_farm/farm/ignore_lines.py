@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
 
@@ -20,8 +21,7 @@ _BOTH = (f"/{STATE_NAME}/", *_WORKTREES)
 _OURS = re.escape(WORKTREES_NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreLine:
+class IgnoreLine(Struct, frozen=True):
     """For `tool`, `line` belongs in `file`."""
 
     tool: str
@@ -29,8 +29,7 @@ class IgnoreLine:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """`lines` are needed where the tool's configuration has `wants` and not `unless`, both patterns.
 
     Of `files` the first is read that exists and has its section (after a space), else it is `new`. They go

@@ -8,7 +8,7 @@ write there, so whatever lies there ends no command.
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +29,7 @@ def pass_in(door: Path, run: str, text: str) -> Delivery | None:
     """None when it was not taken: then it is to be typed."""
     if not _is_open(door, run):
         return None
-    id = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+    id = f"{time.time_ns():020d}-{os.urandom(4).hex()}"
     message, done = door / f"{id}.json", door / f"{id}.done"
     try:
         replace_file(message, json.dumps({"text": text}))

@@ -10,8 +10,9 @@ import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, as_farm_error
@@ -47,8 +48,7 @@ from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(Struct, frozen=True):
     """A builder that may be removed, and by what evidence."""
 
     record: BuilderRecord
@@ -100,8 +100,7 @@ def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     tree: BuilderTree
     ignored: tuple[str, ...]
 

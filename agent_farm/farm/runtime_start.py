@@ -26,7 +26,7 @@ from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.server.launching import ensure_server
 from agent_farm.server.tokens import mint_builder_token
-from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.roster import own_butler_name
 
 # What a command that shows something on the person's desktop needs.
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
@@ -180,7 +180,7 @@ def _server(farm: Farm, builder_id: str) -> McpServer | None:
         return None
     address = ensure_server(farm.root)
     token = mint_builder_token(farm.paths.runs, builder_id)
-    return McpServer(load_butler(farm.root).name, address.mcp_url(builder_id), token)
+    return McpServer(own_butler_name(farm.root), address.mcp_url(builder_id), token)
 
 
 def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[str, object]:

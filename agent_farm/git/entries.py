@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -120,6 +119,8 @@ def _entry(mode: str, blob: str) -> Entry | None:
 
 
 def _blob(content: bytes) -> str:
+    import hashlib  # OpenSSL takes 2 ms, and links are rare
+
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -45,6 +44,8 @@ def own_content(repository: Repository, path: Path, commit: str) -> list[str]:
 
     Files that are missing, or end early, are explained: a checkout that was killed leaves such.
     """
+    import tempfile  # 3 ms, where something has failed
+
     tree = BuilderTree(path, repository.common_dir, repository.common_dir)
     here = ("-c", "core.bare=false")
     with tempfile.TemporaryDirectory(prefix="af-index-") as directory:

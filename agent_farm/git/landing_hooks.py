@@ -6,8 +6,9 @@ import errno
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout
@@ -22,8 +23,7 @@ class HookRefused(AgentFarmError):
     code = "hook-refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(Struct, frozen=True):
     """Those in `directory`; none where it lies in a place that builders write to.
 
     `signs`: what the user commits is signed.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
 from agent_farm.git.checkout import Checkout, Head
@@ -44,8 +45,7 @@ class NoFastForward(MergeRefused):
     """Both sides have commits of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """The checkout's branch, before and after; equal when there was nothing to merge."""
 
     into: str
@@ -53,8 +53,7 @@ class Merged:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What is to land: `tip`, called `name`; `subject` and `trailer` are for the commit that lands it."""
 
     tip: str
@@ -129,8 +128,7 @@ def replay(repository: Repository, work: Work, onto: str, since: Sequence[str]) 
     return work.tip if making.contains(work.tip, onto) else making.replayed(onto, *since)
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
+class Making(Struct, frozen=True):
     """The commit that a branch is to move to, made in the object store."""
 
     repository: Repository

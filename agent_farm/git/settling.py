@@ -7,10 +7,8 @@ what one of the two commits holds nor a part of it is somebody's own: it is left
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +35,7 @@ _Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
 
 def _new_mark() -> str:
-    return f"agent-farm {secrets.token_hex(16)}\n"
+    return f"agent-farm {os.urandom(16).hex()}\n"
 
 
 class Move(Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,8 +51,7 @@ class Move(Struct, frozen=True, forbid_unknown_fields=True):
     mark: _Text = field(default_factory=_new_mark)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """Whether the branch had moved, and the files that are somebody's own."""
 
     move: Move
@@ -172,8 +169,7 @@ def copy_index(checkout: Checkout) -> None:
         raise cannot_write(target, error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
+class _Files(Struct, frozen=True):
     """Files that a landing was about to change, and what they are to be.
 
     Where it has `landed`, all of them were written: only one that a power cut left in part is ours to mend.

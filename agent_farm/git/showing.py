@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
 from agent_farm.git.divergence import commit_graph, merge_base, parents_of, reachable, resolve_commits
@@ -21,12 +23,14 @@ _MOST_TEXT = "20m"  # a larger file is shown as a binary one, and not read into 
 
 def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: bool = False) -> str:
     """Everything in the worktree that `start` lacks: commits, uncommitted changes and untracked files."""
+    others = paths_of(tree.run("ls-files", "-z", "--others", "--exclude-standard"))
+    if not others:
+        return tree.run("-c", "diff.autoRefreshIndex=false", *_command(stat, color), start, "--")
     with copied_index(tree) as env:
-        others = tree.run("ls-files", "-z", "--others", "--exclude-standard", env=env)
         # As empty files, to which the real ones are compared. `add` would look into submodules, keep to a
         # sparse checkout, and fail where the agent has just removed one.
         empty = _EMPTY[len(tree.head().commit)]
-        entries = "".join(f"100644 {empty} 0\t{path}\0" for path in paths_of(others) if path[-1] != "/")
+        entries = "".join(f"100644 {empty} 0\t{path}\0" for path in others if path[-1] != "/")
         whole = ("-c", "core.splitIndex=false")  # else a part of it would be written beside the real one
         tree.run(*whole, "update-index", "-z", "--index-info", input=entries, env=env)
         return tree.run(*_command(stat, color), start, "--", env=env)
@@ -63,8 +67,7 @@ def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[
     return newest
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """Commits: where the work began, and where it is. `bases` are names; some may mean nothing."""
 
     begun: str

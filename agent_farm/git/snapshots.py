@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,9 @@ _GONE = Entry("0", "0" * 40)
 @contextmanager
 def copied_index(tree: BuilderTree) -> Iterator[dict[str, str]]:
     """What has git change a copy of the worktree's index, with the times by which it knows its files."""
+    import shutil
+    import tempfile  # 5 ms, both: most questions about a worktree need no copy of its index
+
     with tempfile.TemporaryDirectory(prefix="af-index-") as scratch:
         index = Path(scratch, "index")
         try:
@@ -44,6 +45,8 @@ def snapshot(repository: Repository, tree: BuilderTree) -> str:
 
 def overlaid_tree(repository: Repository, tree: str, files: Mapping[str, Entry | None]) -> str:
     """`tree` with each of `files` as given; None takes it away."""
+    import tempfile
+
     ordered = sorted(files.items(), key=lambda item: item[1] is not None)  # room is made first
     lines = "".join(f"{mode} {blob}\t{path}\0" for path, entry in ordered for mode, blob in [entry or _GONE])
     with tempfile.TemporaryDirectory(prefix="af-overlay-") as scratch:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct, field
 
 from agent_farm.farm.builds import build_slot
 from agent_farm.farm.declared_checks import Check
@@ -65,8 +66,7 @@ def _environment(declared: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-@dataclass(slots=True)
-class _BoundedLog:
+class _BoundedLog(Struct):
     """The beginning is written as it comes, what is longer than that is kept by its end."""
 
     file: BinaryIO

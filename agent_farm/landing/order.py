@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _STEPS = 20_000  # of the exact search; farms for which they do not suffice get a good order, if not the best
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """`ids` in which to land; those in `rework` meet a conflict when it is their turn."""
 
     ids: tuple[str, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState
 from agent_farm.builders.record import BuilderRecord
@@ -31,8 +31,7 @@ _NAMED = 20
 _SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The branch that work is meant for, and the commit it is at."""
 
     name: str

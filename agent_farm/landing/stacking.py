@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
@@ -21,8 +21,7 @@ class NotLandedYet(AgentFarmError):
     code = "not-landed"
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """What a builder is to stand on; `left` are commits that it stood on, and whose copies are there."""
 
     base: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import LockTaken
@@ -19,13 +20,12 @@ from agent_farm.git.worktrees import drop_registration
 PLACES = 16  # for checks at the same time
 
 
-@dataclass(slots=True)
-class Trial:
+class Trial(Struct):
     """Made when it is first asked for. Whoever uses it holds the lock of its name, and `close`s it."""
 
     farm: Farm
     path: Path
-    _tree: BuilderTree | None = field(default=None, init=False)
+    _tree: BuilderTree | None = None
 
     def show(self, head: str, tree: str) -> BuilderTree:
         """HEAD is `head`, index and files are `tree`, and nothing else lies there."""

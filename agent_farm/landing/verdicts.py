@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agent_farm.clock_jumps import ClockJumped, require_steady_clock
+from agent_farm.digests import sha256
 from agent_farm.disk import file_lock
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
@@ -30,8 +32,7 @@ Tell = Callable[[str], None]
 Reuse = Literal["all", "green", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """What one check said about a tree, when (`at`), after how many `seconds`.
 
     `exit_code` is None when a signal or the time limit ended it. `changed` are tracked files that it left
@@ -70,8 +71,7 @@ class CheckResult:
         return f"changed {self.changed[0]}, so it saw another tree" if self.changed else "passed"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Of the checks in their order, up to the first that is red; without any check nothing passed."""
 
     tree: str
@@ -174,7 +174,7 @@ def _changed(shown: BuilderTree, tree: str) -> tuple[str, ...]:
 
 def _file(farm: Farm, tree: str, check: Check) -> Path:
     names = ",".join(sorted(farm.settings.agreed("env.pass")))
-    key = hashlib.sha256("\0".join((tree, check.command, names)).encode("utf-8", "surrogateescape"))
+    key = sha256("\0".join((tree, check.command, names)).encode("utf-8", "surrogateescape"))
     return farm.paths.checks / f"{key.hexdigest()[:32]}.json"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, NotFound, OtherWork
@@ -19,8 +20,7 @@ _LISTED = 10
 _SUBJECT = 72
 
 
-@dataclass(frozen=True, slots=True)
-class FoundWork:
+class FoundWork(Struct, frozen=True):
     """`branch` is None when HEAD is detached; `left_behind` are files that are not committed."""
 
     work: Work

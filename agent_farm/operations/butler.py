@@ -15,7 +15,8 @@ from agent_farm.operations.sessions import log_of
 from agent_farm.server.address import server_files
 from agent_farm.server.launching import ensure_server, running_server
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.butlers import all_butler_names, load_all_butlers, own_butler_name
+from agent_farm.sessions.butlers import load_all_butlers
+from agent_farm.sessions.roster import all_butler_names, own_butler_name
 from agent_farm.sessions.schedules import waiting_requests
 
 _SECONDS_TO_COME_UP = 15

@@ -19,7 +19,8 @@ from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.operation import Answer, Context, Nothing, Request
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.origin import repository_program
-from agent_farm.sessions.butlers import butler_names, load_butler
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.roster import butler_names
 from agent_farm.sessions.schedules import schedule_request
 from agent_farm.settings import open_settings
 from agent_farm.settings_file import find_key, set_value, unset_value

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.status import FINISHED
@@ -80,8 +79,7 @@ class ReviewQueue(Answer):
         return exit_code_of(self.failed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     queue: ReviewQueue
     results: Mapping[str, Result]
     proofs: Mapping[str, Proof]

@@ -15,7 +15,8 @@ from agent_farm.operations.served import database_of, running, whose
 from agent_farm.operations.sessions import log_of
 from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
 from agent_farm.sessions.butler_file import CRON, LATE, PROMPT, UNTIL, ScheduleName, Seconds, require_schedule
-from agent_farm.sessions.butlers import ScheduleEntry, all_butler_names, load_butler
+from agent_farm.sessions.butlers import ScheduleEntry, load_butler
+from agent_farm.sessions.roster import all_butler_names
 from agent_farm.sessions.runtime_choice import most_permissions, narrower, usual_permissions
 from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore, may_fire, schedule_directory
 from agent_farm.sessions.session import SessionRequest

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_farm.builders import ids
@@ -28,8 +28,7 @@ _TASKS = "tasks.md"
 _BEADS = ".beads"
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """A folder is of this form if it holds `sign`; `reads` is what says what is to be built, as far as it is
     there. With `and_all`, other names are: teams have schemas of their own."""
 
@@ -52,8 +51,7 @@ _FORMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """`tasks` is the file or tracker that holds the items, `whole` the prompt for all that is open."""
 
     name: str

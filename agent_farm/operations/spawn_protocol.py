@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_farm.builders import ids, prompts
@@ -30,8 +30,7 @@ PROMPT_NAME, FILE_NAME = "builder-prompt.md", "protocol.json"
 _GIVEN = {"issue": "--issue 42", "spec": "--project 0009"}
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Struct, frozen=True):
     """`template` is its builder-prompt.md, None where it has none; includes are read from its own folder."""
 
     name: str

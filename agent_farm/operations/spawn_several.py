@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agent_farm.builders.check_list import is_check_list, numbered_items
 from agent_farm.builders.ids import given_name
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.operations.operation import Context
@@ -111,6 +110,8 @@ def read_tasks(text: str) -> list[dict[str, Any]]:
     """Objects, one on each line; else the open items of a check list; else paragraphs."""
     if "\0" in text:
         raise UsageError("The tasks contain a NUL byte", why="It cannot be passed to a program.")
+    from agent_farm.builders.check_list import is_check_list, numbered_items  # few spawns are given a list
+
     lines = text.splitlines()
     if text.lstrip().startswith("{"):
         found = [_object(number, line) for number, line in enumerate(lines, 1) if line.strip()]

@@ -11,7 +11,6 @@ from agent_farm.errors import AgentFarmError, in_one_line
 from agent_farm.farm.carried_output import carried_files, fitting_output
 from agent_farm.farm.checkout_cost import measured
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.preparation import hide_links
 from agent_farm.farm.ready_worktrees import refill_later, take_slot
@@ -97,6 +96,8 @@ def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
 
 def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:
     """The first error is the one to show; what could not be undone is added to it."""
+    from agent_farm.farm.healing import remove_traces  # removal, the trash: what failed spawns alone need
+
     if isinstance(error, BranchTaken):
         record = replace(record, new_branch=False)  # so that it is not deleted
     try:

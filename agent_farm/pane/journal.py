@@ -50,10 +50,10 @@ def _line(document: Mapping[str, object]) -> bytes:
 
 def digest_of_prompt(text: str) -> str:
     """Of what an input line leaves as it is: it may turn a tab into blanks, trim, drop what has no width."""
-    import hashlib
+    from agent_farm.digests import sha256  # few events have a text
 
     kept = "".join(letter for letter in text if letter.isprintable() and letter != " ")
-    return hashlib.sha256(kept.encode("utf-8", "replace")).hexdigest()
+    return sha256(kept.encode("utf-8", "replace")).hexdigest()
 
 
 def current_state(directory: str, run: str) -> str | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
+from agent_farm.digests import sha256
 from agent_farm.landing.flags.of_files import is_made
 from agent_farm.landing.flags.parsed_diff import FileChange, Hunk
 from agent_farm.review.kept import Gone, Marks, lines_in, runs

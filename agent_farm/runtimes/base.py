@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import tomli_w
 from msgspec import structs
 
 from agent_farm.disk import replace_file
-from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, nearest, there_are
+from agent_farm.errors import ToolMissing, UsageError, nearest, there_are
 from agent_farm.launch import Launch, is_no_option
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
 from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.cli import Permissions as Permissions
-from agent_farm.runtimes.conversations import keep_conversation
 from agent_farm.runtimes.environment import without_foreign_keys
-from agent_farm.runtimes.mcp_config import GivenServers, McpServer, as_servers, config_directory, one_server
-from agent_farm.runtimes.result import Failure, OnProgress, RuntimeResult, failure_of
+from agent_farm.runtimes.mcp_config import GivenServers, as_servers, one_server
 from agent_farm.runtimes.versions import installed_version, is_older, major_of
+
+if TYPE_CHECKING:
+    from agent_farm.runtimes.result import OnProgress, RuntimeResult
 
 
 def require_model(model: str | None) -> str | None:
@@ -156,6 +155,7 @@ class RuntimeAdapter(ABC):
         without it a run cannot be resumed where the runtime's own home may not be used. `on_progress` gets
         what the run has come to, whenever it has come further.
         """
+        from agent_farm.runtimes.one_run import result_of  # dataclasses, which no pane needs
 
         def start() -> Start:
             return structs.replace(
@@ -173,7 +173,7 @@ class RuntimeAdapter(ABC):
                 on_progress=on_progress,
             )
 
-        return await self._result_of(start, home)
+        return await result_of(self, start, home)
 
     def _locked_start(
         self, place: Path, env: Mapping[str, str], model: str | None, servers: GivenServers
@@ -181,34 +181,6 @@ class RuntimeAdapter(ABC):
         """What a headless run in `place` may have; where else its files lie is said when it begins."""
         own, server = self.own_environment(env, model), one_server(servers)
         return Start("headless", own, place, home=place, place=place, top=place, server=server, model=model)
-
-    async def _result_of(self, start: Callable[[], Start], home: Path | None) -> RuntimeResult:
-        started = time.monotonic()
-        try:
-            result = await self._run_in_scratch(start(), home)
-        except (AgentFarmError, OSError, ValueError) as error:
-            result = RuntimeResult(failure=failure_of(error))
-        finally:
-            if home is not None:
-                keep_conversation(home, self._conversation_files())
-        return replace(result, seconds=round(time.monotonic() - started, 3))
-
-    async def _run_in_scratch(self, start: Start, home: Path | None) -> RuntimeResult:
-        """In a place of this run alone, unless something stands against it."""
-        own, server = start.env, start.server
-        failure = self._obstacle(start) or await self._find_dead_server(server)
-        if failure:
-            return RuntimeResult(failure=failure)
-        with config_directory(server.name if server else self.name, env=own) as scratch:
-            start = structs.replace(
-                start,
-                env={**own, **(server.environment() if server else {})},
-                home=home or scratch / "home",
-                place=scratch,
-                run=scratch.name,
-                command=self.find_command(own, start.command) or (),
-            )
-            return await self.run_headless(start)
 
     def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
         """What of a headless run's environment is for this runtime."""
@@ -223,6 +195,8 @@ class RuntimeAdapter(ABC):
         path = tmp_dir / self.cli.config_file
         document = self.cli.config(as_servers(mcp_servers))
         if path.suffix == ".toml":
+            import tomli_w  # one CLI's
+
             replace_file(path, tomli_w.dumps(document))
         else:
             replace_file(path, json.dumps(document, indent=2))
@@ -241,24 +215,3 @@ class RuntimeAdapter(ABC):
 
     async def reset(self) -> None:  # noqa: B027  (most adapters keep nothing)
         """Forget whatever a failed run left in this instance."""
-
-    def _obstacle(self, start: Start) -> Failure | None:
-        """Why a headless run need not be begun."""
-        if (missing := self.program_problem(start.env, start.command)) is not None:
-            return Failure("not-installed", missing)
-        if (reason := self.cli.login(start.env, start.model)) is not None:
-            return Failure("not-logged-in", reason)
-        if not start.cwd.is_dir():
-            return Failure("refused-argument", f"there is no directory {start.cwd} to work in")
-        return None
-
-    async def _find_dead_server(self, server: McpServer | None) -> Failure | None:
-        if server is None or self.cli.notices_dead_mcp:
-            return None
-        from agent_farm.runtimes.mcp_probe import probe_server
-
-        return await probe_server(server)
-
-    def _conversation_files(self) -> tuple[str, ...]:
-        home = self.cli.home
-        return tuple(f"{self.binary_name}/{file}" for file in home.conversations) if home else ()

@@ -9,9 +9,19 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from agent_farm.runtimes.claude_events import ClaudeEvents
 from agent_farm.runtimes.claude_headless import bounds_rules, worker_order
-from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
+from agent_farm.runtimes.cli import (
+    HOOK_SECONDS,
+    Ask,
+    Cli,
+    Environment,
+    Home,
+    Hooks,
+    Screen,
+    Start,
+    Words,
+    parser_in,
+)
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.worktree_facts import main_checkout
@@ -213,7 +223,7 @@ CLAUDE_CODE = Cli(
     flags=_flags,
     files=_files,
     environment=_environment,
-    events=ClaudeEvents,
+    events=parser_in("claude_events", "ClaudeEvents"),
     hooks=HOOKS,
     screen=Screen(
         ready=r"^\s*❯\s*$",

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,10 +29,10 @@ from msgspec.structs import asdict
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.mcp_config import McpServer, Transport, claude_form
 from agent_farm.runtimes.plain_text import INPUT_LINE, OwnWords
-from agent_farm.runtimes.result import OnProgress
 
 if TYPE_CHECKING:
     from agent_farm.runtimes.lines import LineParser
+    from agent_farm.runtimes.result import OnProgress
 
 Permissions = Literal["ask", "edit", "all"]
 PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
@@ -192,6 +193,16 @@ class Ask(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     placeholders: Mapping[str, Callable[[Environment, Sequence[str]], str]] = field(default_factory=dict)
     more_variables: Callable[[Environment], tuple[str, ...]] = lambda env: ()
+
+
+def parser_in(module: str, name: str) -> Callable[[Start], LineParser]:
+    """`Cli.events` of a file beside this one, loaded for a headless run: a pane does without."""
+
+    def parser(start: Start) -> LineParser:
+        made: LineParser = getattr(import_module(f"agent_farm.runtimes.{module}"), name)(start)
+        return made
+
+    return parser
 
 
 def _no_parser(start: Start) -> LineParser:

@@ -7,8 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_farm.runtimes.bounds import NONE
-from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
-from agent_farm.runtimes.codex_events import CodexEvents
+from agent_farm.runtimes.cli import (
+    HOOK_SECONDS,
+    Ask,
+    Cli,
+    Environment,
+    Home,
+    Hooks,
+    Screen,
+    Start,
+    Words,
+    parser_in,
+)
 from agent_farm.runtimes.codex_lock import (
     KEYS,
     config_home,
@@ -228,7 +238,7 @@ CODEX = Cli(
     transports=("http",),
     flags=_flags,
     files=_files,
-    events=CodexEvents,
+    events=parser_in("codex_events", "CodexEvents"),
     temporary={"headless": "TMPDIR"},  # it runs no sandboxed command while its home lies under TMPDIR
     hooks=HOOKS,
     screen=Screen(

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from agent_farm.runtimes.cli import HOOK_SECONDS, Cli, Environment, Home, Hooks, Screen, Start, Words
-from agent_farm.runtimes.conversations import spent_since
+from agent_farm.runtimes.cli import (
+    HOOK_SECONDS,
+    Cli,
+    Environment,
+    Home,
+    Hooks,
+    Screen,
+    Start,
+    Words,
+    parser_in,
+)
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.foreign import load_json, settings_between, table
-from agent_farm.runtimes.lines import Event, LineParser, number, text_of, usage_of
 from agent_farm.runtimes.mcp_config import McpServer, claude_form, locked_name
-from agent_farm.runtimes.result import Failure, Usage
 from agent_farm.runtimes.skills import skill_paths
 
 TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")
 PROVIDER = "COPILOT_PROVIDER_BASE_URL"
 _PROJECT_SERVERS = (".mcp.json", ".github/mcp.json", ".vscode/mcp.json", ".copilot/mcp-config.json")
+
+
+def usage_file(start: Start) -> Path:
+    return start.place / "usage.json"
 
 
 def _login(env: Environment, model: str | None) -> str | None:
@@ -78,7 +87,7 @@ def _flags(start: Start) -> list[str]:
             word for name in project_servers(start.top, start.cwd) for word in ("--disable-mcp-server", name)
         ]
     else:
-        flags = ["--usage-output-file", str(_usage_file(start))]
+        flags = ["--usage-output-file", str(usage_file(start))]
         if start.permissions == "edit":
             flags += [f"--allow-tool=shell({script}:*)" for script in _skill_scripts(start)]
     return flags + [f"--allow-tool={server.name}" for server in start.servers]
@@ -88,59 +97,6 @@ def _skill_scripts(start: Start) -> list[str]:
     """Its rules match a command's first word, so each script that may run is named; `sh FILE` is not."""
     paths = skill_paths(start.skills, start.cwd, executable=True)
     return [*paths, *(f"./{path}" for path in paths if not path.startswith("/"))]
-
-
-def _usage_file(start: Start) -> Path:
-    return start.place / "usage.json"
-
-
-class CopilotEvents(LineParser):
-    refusals = ("unknown option", "No session", "not found", "Invalid", "argument")
-
-    def __init__(self, start: Start) -> None:
-        super().__init__(start)
-        self.conversation_id = start.conversation_id
-
-    def event(self, event: Event) -> None:
-        kind, data = event.get("type"), event.get("data") or {}
-        if kind == "session.start":
-            self.conversation_id = data.get("sessionId")
-        elif kind == "session.mcp_servers_loaded":
-            for server in data.get("servers") or ():
-                if server.get("status") in ("failed", "needs-auth"):
-                    self.fail("mcp-unreachable", f"MCP server {server.get('name')}: {server.get('error')}")
-        elif kind == "assistant.turn_start":
-            self.turns += 1
-        elif kind == "tool.execution_start":
-            self.call(data["toolCallId"], str(data.get("toolName")), data.get("arguments"))
-        elif kind == "tool.execution_complete":
-            result = data.get("result") or data.get("error")
-            self.answer(data["toolCallId"], _text(result), is_error=not data.get("success"))
-        elif kind == "assistant.message":
-            self.output = data.get("content") or self.output
-        elif kind == "session.error":
-            self.fail_api(data.get("statusCode"), str(data.get("message")))
-        elif kind == "result":
-            self.finished = not event.get("exitCode")
-            self.conversation_id = event.get("sessionId") or self.conversation_id
-            with suppress(OSError, ValueError):
-                self.usage = self._usage(json.loads(_usage_file(self.start).read_text()))
-
-    def explain(self, stderr: str, exit_code: int) -> Failure:
-        found = super().explain(stderr, exit_code)
-        return Failure("not-logged-in", found.message) if "authenticat" in stderr else found
-
-    def _usage(self, document: Mapping[str, Any]) -> Usage:
-        """The sum over all models, and of that this run's part: the file counts the whole conversation."""
-        models = [metrics.get("usage") or {} for metrics in (document.get("modelMetrics") or {}).values()]
-        names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
-        totals = {name: float(sum(number(usage.get(name)) for usage in models)) for name in names}
-        spent = spent_since(self.start, self.conversation_id, totals) or {}
-        return usage_of(*(spent.get(name) for name in names))
-
-
-def _text(result: object) -> str:
-    return str(result["message"]) if isinstance(result, Mapping) and "message" in result else text_of(result)
 
 
 HOOKS = Hooks(
@@ -205,7 +161,7 @@ COPILOT = Cli(
     flags=_flags,
     files=_files,
     environment=lambda start: {"COPILOT_AUTO_UPDATE": "false"},
-    events=CopilotEvents,
+    events=parser_in("copilot_events", "CopilotEvents"),
     hooks=HOOKS,
     screen=Screen(
         ready=r"^ *[❯>] *$",

@@ -6,12 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start, Words
+from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start, Words, parser_in
 from agent_farm.runtimes.engine import CliAdapter
-from agent_farm.runtimes.lines import Event, LineParser
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.plain_text import OwnWords
-from agent_farm.runtimes.result import Usage
 
 AGENT = Path(__file__).parent / "demo_agent" / "__main__.py"
 
@@ -42,26 +40,6 @@ def _flags(start: Start) -> list[str]:
     return flags
 
 
-class DemoEvents(LineParser):
-    refusals = ("demo: ",)
-
-    def event(self, event: Event) -> None:
-        kind = event.get("type")
-        if kind == "start":
-            self.conversation_id = event["conversation_id"]
-        elif kind == "turn":
-            self.turns += 1
-        elif kind == "tool":
-            key = str(len(self.calls))
-            self.call(key, event["name"], event["input"])
-            self.answer(key, event["result"], is_error=event["is_error"])
-        elif kind == "result" and "error" in event:
-            self.fail(event["error"]["kind"], event["error"]["message"])
-        elif kind == "result":
-            self.output, self.cost, self.finished = event["output"], event["cost"], True
-            self.usage = Usage(**event["usage"])
-
-
 DEMO = Cli(
     name="demo",
     title="Demo agent",
@@ -79,7 +57,7 @@ DEMO = Cli(
     talk=("{id}.json",),
     flags=_flags,
     files=_files,
-    events=DemoEvents,
+    events=parser_in("demo_events", "DemoEvents"),
     transports=("http",),
     hooks=Hooks(
         states={

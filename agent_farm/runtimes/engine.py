@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -12,9 +12,10 @@ from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.plain_text import argument_for
-from agent_farm.runtimes.result import Failure, RuntimeResult
 from agent_farm.runtimes.worktree_facts import identity_environment
-from agent_farm.usage_limits import limit_in
+
+if TYPE_CHECKING:
+    from agent_farm.runtimes.result import RuntimeResult
 
 
 class CliAdapter(RuntimeAdapter):
@@ -29,7 +30,7 @@ class CliAdapter(RuntimeAdapter):
         return Launch(argv, start.cwd, environment_of(self.cli, start), files, scratch)
 
     async def run_headless(self, start: Start) -> RuntimeResult:
-        from agent_farm.runtimes.headless_run import run_lines  # asyncio, which no pane needs
+        from agent_farm.runtimes.headless_run import run_lines, with_limits  # asyncio, which no pane needs
         from agent_farm.runtimes.process import Command
 
         start = _at_home(self.cli, start)
@@ -47,7 +48,7 @@ class CliAdapter(RuntimeAdapter):
             scratch=start.place,
             timeout=start.timeout,
         )
-        return _told_limits(self.cli, await run_lines(command, self.cli.events(start)))
+        return with_limits(self.cli, await run_lines(command, self.cli.events(start)))
 
 
 def fill(cli: Cli, template: str, start: Start) -> tuple[str, ...]:
@@ -76,15 +77,6 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
     if cli.hides_git_identity:
         env |= identity_environment(start.cwd, start.env)
     return {**env, **cli.environment(start), **(start.server.environment() if start.server else {})}
-
-
-def _told_limits(cli: Cli, result: RuntimeResult) -> RuntimeResult:
-    """An error that speaks of a usage limit is one."""
-    failure = result.failure
-    if failure is None or failure.kind not in ("api-error", "failed"):
-        return result
-    limit = limit_in(failure.message, cli.limited)
-    return replace(result, failure=Failure("limited", limit)) if limit else result
 
 
 def _at_home(cli: Cli, start: Start) -> Start:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +44,7 @@ class _Entry(msgspec.Struct, frozen=True):
     cleanup: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalRuntime:
+class ExternalRuntime(msgspec.Struct, frozen=True):
     """`shipped` when the adapter is af's own executable of that name and not a file of the repository."""
 
     name: str

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
+from agent_farm.runtimes.cli import Cli
 from agent_farm.runtimes.lines import LineParser
 from agent_farm.runtimes.process import TOO_LONG, Command, run_guarded
 from agent_farm.runtimes.result import Failure, RuntimeResult
+from agent_farm.usage_limits import limit_in
 
 MOST_CALLS = 10_000
 MOST_CHARACTERS = 1 << 26
@@ -51,3 +54,12 @@ def _hearing(parser: LineParser) -> Callable[[str], str | None]:
         return verdict
 
     return line
+
+
+def with_limits(cli: Cli, result: RuntimeResult) -> RuntimeResult:
+    """An error that speaks of a usage limit is one."""
+    failure = result.failure
+    if failure is None or failure.kind not in ("api-error", "failed"):
+        return result
+    limit = limit_in(failure.message, cli.limited)
+    return replace(result, failure=Failure("limited", limit)) if limit else result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import uuid
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from agent_farm.digests import sha256
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.environment import MCP_TOKEN
 
@@ -56,7 +56,7 @@ def one_server(given: GivenServers) -> McpServer | None:
 
 def locked_name(server: McpServer, nonce: str) -> str:
     """A name the project cannot have guessed, for CLIs in which a project server of the same name wins."""
-    return f"{server.name}-{hashlib.sha256(nonce.encode()).hexdigest()[:8]}"
+    return f"{server.name}-{sha256(nonce.encode()).hexdigest()[:8]}"
 
 
 def bearer_header(server: McpServer, *, variable: str = f"${{{MCP_TOKEN}}}") -> dict[str, object]:

@@ -16,7 +16,7 @@ from agent_farm.errors import TimedOut
 from agent_farm.farm.farm import open_farm
 from agent_farm.operations.operation import Answer, Context, Operation, document
 from agent_farm.paths import FarmPaths
-from agent_farm.server.tokens import Caller
+from agent_farm.server.callers import Caller
 from agent_farm.sessions.running_butlers import RunningButlers
 
 LONGEST_WAIT = 600.0

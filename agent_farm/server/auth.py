@@ -19,9 +19,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_farm.server.answers import refuse
+from agent_farm.server.callers import Caller, Tokens
 from agent_farm.server.connections import vouch
 from agent_farm.server.idle import Activity
-from agent_farm.server.tokens import Caller, Tokens, hash_token
+from agent_farm.server.tokens import hash_token
 from agent_farm.server.variables import SHELL_HEADER, told_shell
 from agent_farm.sessions.telemetry import continued
 

@@ -35,7 +35,7 @@ from agent_farm.pane.journal import TOOLS_TOLD
 from agent_farm.runtimes.result import ToolCall
 from agent_farm.server.answering import Tell, context_for
 from agent_farm.server.auth import MESSAGES_PATH, SSE_PATH, caller_in
-from agent_farm.server.tokens import Caller
+from agent_farm.server.callers import Caller
 from agent_farm.server.tools import as_utf8, call_tool, tools_for
 from agent_farm.sessions.running_butlers import RunningButlers
 from agent_farm.sessions.session import Progress

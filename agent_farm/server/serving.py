@@ -32,11 +32,12 @@ from agent_farm.server.address import (
     store_address,
     supervisor_of,
 )
+from agent_farm.server.callers import Tokens
 from agent_farm.server.connections import ACCEPTED_AT_ONCE, bounded_protocol
 from agent_farm.server.idle import Activity, is_idle
-from agent_farm.server.launching import turn_log
 from agent_farm.server.log_lines import start_log
-from agent_farm.server.tokens import Tokens, hash_token
+from agent_farm.server.starting import turn_log
+from agent_farm.server.tokens import hash_token
 from agent_farm.sessions import telemetry
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.other_machines import Elsewhere, NewElsewhere

@@ -17,7 +17,7 @@ from agent_farm.operations.requests import answer_schema, read_request, request_
 from agent_farm.operations.table import offered
 from agent_farm.server.answering import OpenContext, answer_to
 from agent_farm.server.answers import expected
-from agent_farm.server.tokens import Caller
+from agent_farm.server.callers import Caller
 
 # No program agrees to what a repository wants, nor writes the settings that hold without being asked about:
 # that is for the user to do. The others are of a command that may be interrupted, and of another machine.

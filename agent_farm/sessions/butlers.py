@@ -24,12 +24,19 @@ from agent_farm.sessions.butler_file import (
     read_butler_file,
     require_schedule,
 )
+from agent_farm.sessions.roster import (
+    FILE_NAME,
+    all_butler_names,
+    butler_names,
+    farm_butler_name,
+    own_butler_name,
+    roster_directory,
+)
 from agent_farm.settings import Settings, open_settings
 from agent_farm.settings_document import load_document
 
 __all__ = ["Butler", "ButlerError", "ScheduleEntry", "load_butler"]
 
-FILE_NAME = "butler.toml"
 _TRANSPORTS = {"http": "streamable HTTP", "sse": "SSE"}
 
 
@@ -63,26 +70,6 @@ class Butler:
     is_packaged: bool = False
 
 
-def roster_directory(root: Path) -> Path:
-    return root / "codev" / "roster"
-
-
-def farm_butler_name(root: Path) -> str:
-    return FarmPaths(root).farm_name
-
-
-def butler_names(root: Path) -> list[str]:
-    """The butlers that `codev/roster/` describes."""
-    roster = roster_directory(root)
-    return sorted(file.parent.name for file in roster.glob(f"*/{FILE_NAME}"))
-
-
-def all_butler_names(root: Path) -> list[str]:
-    """Those of the roster and, beside several, the farm's own."""
-    names = butler_names(root)
-    return names if len(names) == 1 else [farm_butler_name(root), *names]
-
-
 def load_all_butlers(root: Path) -> Iterator[Butler]:
     """The farm's own first; what is wrong with another one's file is told where that one is wanted."""
     own = load_butler(root)
@@ -91,12 +78,6 @@ def load_all_butlers(root: Path) -> Iterator[Butler]:
         with suppress(AgentFarmError):
             if name != own.name:
                 yield load_butler(root, name)
-
-
-def own_butler_name(root: Path) -> str:
-    """The farm's own butler: the only one in the roster, else the packaged one."""
-    names = butler_names(root)
-    return names[0] if len(names) == 1 else farm_butler_name(root)
 
 
 def load_butler(root: Path, name: str | None = None) -> Butler:

@@ -33,7 +33,7 @@ from agent_farm.sessions.system_prompt import compose_system_prompt
 from agent_farm.sessions.uncancelled import finished_result
 
 if TYPE_CHECKING:
-    from agent_farm.server.tokens import Tokens
+    from agent_farm.server.callers import Tokens
 
 RESET_SECONDS = 10.0
 PROGRESS_SECONDS = 0.7

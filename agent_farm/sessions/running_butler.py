@@ -12,10 +12,7 @@ from pathlib import Path
 import msgspec
 
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
-from agent_farm.sessions.butlers import (
-    Butler,
-    load_butler,
-)
+from agent_farm.sessions.butlers import Butler, load_butler
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure, reason_of

@@ -14,19 +14,14 @@ from typing import TYPE_CHECKING
 from agent_farm.clock_jumps import ClockJumped
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import get_adapter
-from agent_farm.sessions.butlers import (
-    Butler,
-    all_butler_names,
-    load_butler,
-    own_butler_name,
-    require_claude_md,
-)
+from agent_farm.sessions.butlers import Butler, load_butler, require_claude_md
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.other_machines import NewElsewhere
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import DAY_SECONDS, Limits, prune_sessions
+from agent_farm.sessions.roster import all_butler_names, own_butler_name
 from agent_farm.sessions.runner import Endpoint
 from agent_farm.sessions.running_butler import RunningButler
 from agent_farm.sessions.scheduler import next_look
@@ -37,7 +32,7 @@ from agent_farm.sessions.stores import open_database
 from agent_farm.settings import load_settings
 
 if TYPE_CHECKING:
-    from agent_farm.server.tokens import Tokens
+    from agent_farm.server.callers import Tokens
 
 _log = logging.getLogger(__name__)
 

@@ -15,9 +15,10 @@ from agent_farm.consent import Request, not_agreed
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError, meant
 from agent_farm.sessions.butler_file import ScheduleEntry, require_schedule
-from agent_farm.sessions.butlers import FILE_NAME, Butler, roster_directory
+from agent_farm.sessions.butlers import Butler
 from agent_farm.sessions.cron import last_moment, next_due
 from agent_farm.sessions.database import Database, Row
+from agent_farm.sessions.roster import FILE_NAME, roster_directory
 
 Origin = Literal["file", "tool"]
 

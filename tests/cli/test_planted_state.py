@@ -10,8 +10,9 @@ import pytest
 
 from agent_farm.errors import DamagedFile, ForeignFile
 from agent_farm.server.address import load_token, require_token, server_files
+from agent_farm.server.callers import Tokens
 from agent_farm.server.logins import Logins
-from agent_farm.server.tokens import Tokens, builder_token_file, mint_builder_token
+from agent_farm.server.tokens import builder_token_file, mint_builder_token
 from tests.builders.test_registry import a_record
 from tests.cli.every_command import PRESENT, WORDS, assert_clear
 from tests.conftest import Af

@@ -29,9 +29,9 @@ from agent_farm.operations.operation import Context
 from agent_farm.operations.prune import Prune
 from agent_farm.server import serving
 from agent_farm.server.address import server_files
+from agent_farm.server.callers import Tokens
 from agent_farm.server.idle import _has_builders_elsewhere
 from agent_farm.server.serving import RunningServer
-from agent_farm.server.tokens import Tokens
 from tests.gitrepo import commit_files, git
 
 MACHINES = {host: Machine(f"ssh://{host}", "/bin/af", "/srv/farm") for host in ("big", "other", "third")}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.gemini import GeminiEvents
+from agent_farm.runtimes.gemini_events import GeminiEvents
 from tests.runtimes.orders import make_start
 
 

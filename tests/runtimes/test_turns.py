@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agent_farm.runtimes.codex_events import CodexEvents
-from agent_farm.runtimes.gemini import GeminiEvents
+from agent_farm.runtimes.gemini_events import GeminiEvents
 from agent_farm.runtimes.process import Ended
 from tests.runtimes.orders import make_start
 

@@ -18,9 +18,10 @@ from agent_farm.operations.operation import CallerKind
 from agent_farm.operations.table import offered
 from agent_farm.paths import FarmPaths
 from agent_farm.server.app import build_app
+from agent_farm.server.callers import Tokens
 from agent_farm.server.serving import make_uvicorn
-from agent_farm.server.tokens import Tokens, hash_token
-from agent_farm.sessions.butlers import butler_names
+from agent_farm.server.tokens import hash_token
+from agent_farm.sessions.roster import butler_names
 from agent_farm.sessions.running_butler import RunningButler
 from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 from tests.consenting import agree_to_all

@@ -4,13 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from agent_farm.server.tokens import (
-    Caller,
-    Tokens,
-    builder_token_file,
-    hash_token,
-    mint_builder_token,
-)
+from agent_farm.server.callers import Caller, Tokens
+from agent_farm.server.tokens import builder_token_file, hash_token, mint_builder_token
 from tests.server.serving import tools_of
 
 

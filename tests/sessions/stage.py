@@ -13,7 +13,7 @@ from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import RuntimeResult, Usage
-from agent_farm.server.tokens import Tokens
+from agent_farm.server.callers import Tokens
 from agent_farm.sessions.butlers import Butler
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database

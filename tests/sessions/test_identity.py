@@ -10,12 +10,12 @@ from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names
 from agent_farm.sessions.butlers import (
     ButlerError,
-    butler_names,
     configured_runtime,
     load_butler,
     packaged_claude_md,
     require_claude_md,
 )
+from agent_farm.sessions.roster import butler_names
 from agent_farm.settings import load_settings
 from tests.gitrepo import write_files
 

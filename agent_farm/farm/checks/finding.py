@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 Level = Literal["ok", "note", "problem"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """`heal` does something about it and says what; `remedy` is the command for a person where it cannot."""
 
     level: Level

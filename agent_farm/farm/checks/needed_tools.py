@@ -13,13 +13,8 @@ from agent_farm.git.git_process import run_git
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem
-from agent_farm.sessions.butlers import (
-    FILE_NAME,
-    butler_names,
-    load_butler,
-    own_butler_name,
-    roster_directory,
-)
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.roster import FILE_NAME, butler_names, own_butler_name, roster_directory
 
 _OLDEST_GIT = (2, 39)
 _GIT_SECONDS = 10.0  # one that does not even say its version answers nothing that follows

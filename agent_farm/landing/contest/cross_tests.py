@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
@@ -15,8 +16,7 @@ from agent_farm.landing.flags.languages import is_test
 from agent_farm.landing.verdicts import Reuse, Tell, verdict_of
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """Work that passes the checks by itself: `tree` is the commit `tip` merged into `target`."""
 
     id: str
@@ -25,8 +25,7 @@ class Candidate:
     tree: str
 
 
-@dataclass(frozen=True, slots=True)
-class CrossTest:
+class CrossTest(Struct, frozen=True):
     """What the checks say of the code of `on` with the new tests of `tests_of`."""
 
     tests_of: str

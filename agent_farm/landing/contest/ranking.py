@@ -9,9 +9,10 @@ test. The numbers below are guesses; what is measured with them is in docs/decis
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+
+from msgspec import Struct
 
 MOST = 10  # candidates: every way it could be is weighed, and each more doubles them
 _RIGHT = 0.5  # before anything is seen
@@ -26,8 +27,7 @@ _MOST_FLAGS = 3
 Matrix = Mapping[tuple[str, str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What is known of one beside the tests of the others.
 
     `against` says why it is not proven, None where it is; `flags` are kinds of flags, `lines` changed ones.
@@ -40,8 +40,7 @@ class Standing:
     cost: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """`chance` that it is right; None of one that is not proven. `reasons` are all that it stands by."""
 
     id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from re import Pattern
+
+from msgspec import Struct
 
 _TEST_PATHS = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|e2e|testing)/"
@@ -13,8 +14,7 @@ _TEST_PATHS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(Struct, frozen=True):
     """Patterns for one line each. The group of `begins` is the test's name, where the line has it.
 
     `exact` is the part of an assertion that pins a value, `hollow` one that no code can fail.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.builders.proof import Flag
 from agent_farm.landing.flags.parsed_diff import FileChange, Line
@@ -13,8 +14,7 @@ from agent_farm.landing.flags.parsed_diff import FileChange, Line
 _LENGTH = 100  # of what a flag says
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What the work was to be: `files` are those that the task names, `scripts` those that checks run."""
 
     files: tuple[str, ...] = ()

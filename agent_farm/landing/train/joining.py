@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
@@ -84,8 +83,7 @@ def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
     return run_git(farm.root, "commit-tree", whole, "-p", tip, input=message).strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(Struct, frozen=True):
     """Of one branch: that its check will be red, and with whom it cannot be merged."""
 
     risk: float

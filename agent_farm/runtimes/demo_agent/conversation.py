@@ -28,12 +28,12 @@ class Conversation:
 
     def remember(self, text: str) -> str:
         """Add a message and give back its SHA-256."""
-        import hashlib  # OpenSSL takes 2 ms, and not every agent is told something
+        from agent_farm.digests import sha256  # not every agent is told something
 
         content = text.encode("utf-8", "surrogateescape")
         self.messages += 1
         self.heard_bytes += len(content)
-        return hashlib.sha256(content).hexdigest()
+        return sha256(content).hexdigest()
 
     def save(self, home: str | None) -> None:
         if home is None:

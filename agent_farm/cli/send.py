@@ -1,4 +1,4 @@
-"""`af send`, `af wait`."""
+"""`af send`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from agent_farm.cli.options import text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.operations.send import Delivered
-from agent_farm.operations.wait import Waited
 
 EPILOG = """The last word is the text, or - for standard input.
 
@@ -77,29 +76,4 @@ send = command_of(
     },
     also=[option_of("send_keys", "keys", "--keys", metavar="KEYS")],
     epilog=EPILOG,
-)
-
-
-def _show_waited(found: Waited) -> None:
-    for builder in found.builders:
-        status = builder.status
-        answer(printable(f"{builder.id} {status.state}" + (f": {status.reason}" if status.reason else "")))
-
-
-def _split_states(values: dict[str, Any]) -> dict[str, Any]:
-    return {"states": values["states"] and tuple(word.strip() for word in values["states"].split(","))}
-
-
-wait = command_of(
-    Way("wait", _show_waited, build=_split_states),
-    params={
-        "states": click.Option(
-            ["--for", "states"],
-            metavar="STATES",
-            help="Comma-separated; default: idle, waiting or ended.",
-            shell_complete=offer("complete_states"),
-        ),
-    },
-    words={"any_is_enough": "--any"},
-    epilog="Exit code 124 when the time is over.",
 )

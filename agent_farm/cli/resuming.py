@@ -1,4 +1,4 @@
-"""`af stop`, `af setup`, `af resume`, `af recover`."""
+"""`af resume`, `af recover`."""
 
 from __future__ import annotations
 
@@ -9,39 +9,12 @@ from agent_farm.builders.prompts import GO_ON
 from agent_farm.cli.attach import attach_elsewhere, attach_to
 from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.derived import Typed, Way, command_of
-from agent_farm.cli.forgotten import show_forgotten
 from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable, terminal_width
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.recover import Recovered
 from agent_farm.operations.resume import Resumed
-from agent_farm.operations.setup import SetUp
-from agent_farm.operations.stop import Forgotten, Stopped
-
-
-def _conclude(found: Stopped) -> None:
-    if not (found.stopped or found.forgotten or found.failed):
-        narrate("No builder is running.")
-
-
-def _show_stopped(part: str | Forgotten) -> None:
-    if isinstance(part, Forgotten):
-        show_forgotten(part)
-    else:
-        answer(f"{part} stopped")
-
-
-stop = command_of(Way("stop", _show_stopped, _conclude))
-
-
-def _show_set_up(found: SetUp) -> None:
-    for note in found.notes:
-        narrate(printable(note))
-    answer(f"{found.id} is set up")
-
-
-setup = command_of(Way("setup", _show_set_up))
 
 
 def _continue_option(help: str) -> click.Option:

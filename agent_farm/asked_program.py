@@ -15,9 +15,9 @@ _LAST_WORDS = 4000
 
 
 class AskedProgram:
-    """All three streams of `process` are pipes; whoever has started it ends it.
+    """All three streams of `process` are pipes; its starter ends it.
 
-    With `ready` the message is sent once that line has come.
+    With `ready` the message is sent after that line.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], message: bytes, ready: bytes | None = None) -> None:
@@ -34,7 +34,7 @@ class AskedProgram:
             self._writes.start()
 
     def lines(self, who: str) -> Iterator[bytes]:
-        """As they come; Unreachable where `who` answers more than anybody is to read."""
+        """Lines as they come; Unreachable if `who` answers too much."""
         left = MOST_BYTES
         while line := self._answer.readline(left + 1):
             left -= len(line)
@@ -45,8 +45,8 @@ class AskedProgram:
             yield line
 
     def last_words(self) -> str | None:
-        """The last line that it has said beside its answer."""
-        self._listens.join(1)  # what it has started may hold it open
+        """The last line it printed besides its answer."""
+        self._listens.join(1)  # its children may hold it open
         text = b"".join(self._said).decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1][:300] if lines else None

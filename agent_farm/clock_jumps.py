@@ -1,4 +1,4 @@
-"""Whether a clock may be believed by those who delete what is old.
+"""Whether the clock can be trusted for deleting by age.
 
 Nothing tells a clock that jumped (an empty battery, a virtual machine that was restored, a year that was
 mistyped) from time that has passed, but that nobody was there meanwhile. So whoever deletes by age leaves
@@ -46,10 +46,10 @@ def require_steady_clock(paths: FarmPaths, *, asked: bool) -> None:
     days = f"{STANDS_SECONDS / 86400:g} days"
     raise ClockJumped(
         "Nothing is deleted by its age: the clock may be wrong",
-        why=f"It went ahead by {ahead / 86400:.0f} days since af last looked."
+        why=f"It jumped ahead by {ahead / 86400:.0f} days since af last looked."
         if ahead
-        else f"It jumped ahead. Unless it is set back, it is believed {days} later.",
-        hint="date, and the same command again if it is right" if asked else "date",
+        else f"It jumped ahead. If it is not set back, af accepts it after {days}.",
+        hint="date; if it is right, repeat the command" if asked else "date",
     )
 
 

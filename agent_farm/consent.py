@@ -25,7 +25,7 @@ from agent_farm.printable import printable
 Ask = Callable[["Sequence[Request]"], bool]
 HINT = "af config agree"
 _CHUNK = 1 << 20
-# What a program takes its commands from without being told the name.
+# The file from which a program takes its commands by default.
 _READS = {
     **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
@@ -62,24 +62,24 @@ class Request(Struct, frozen=True):
 
 
 def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: Ask | None) -> None:
-    """Return when all was agreed to, now or before; raise ConsentNeeded otherwise.
+    """Returns if all is approved, now or before; otherwise raises ConsentNeeded.
 
-    `yes` is the user's --yes; `ask` puts the question and is None where nobody can answer.
+    `yes` is the user's --yes; `ask` asks the question, and is None if nobody can answer.
     """
     new = not_agreed(root, requests)
     if not new:
         return
     if not yes and (ask is None or not ask(new)):
         raise ConsentNeeded(
-            "This repository wants what nobody has agreed to",
-            why=f"Read it, then agree once with --yes; {HINT} shows all that waits.",
+            "This repository wants something that nobody has agreed to",
+            why=f"Read it, then approve it once with --yes; {HINT} shows everything that waits for approval.",
             evidence=[request.shown for request in new],
         )
     remember(root, new)
 
 
 def not_agreed(root: Path, requests: Iterable[Request]) -> list[Request]:
-    """Those of `requests` that nobody agreed to in their present form."""
+    """Those of `requests` that are not approved in their present form."""
     wanted = list(dict.fromkeys(requests))
     if not wanted:
         return []
@@ -122,7 +122,7 @@ def _words(command: str) -> list[str]:
 
 
 def _read_unasked(words: Sequence[str]) -> list[str]:
-    """Files that its programs look for by themselves, and modules that Python is told to run."""
+    """Files that its programs look for by themselves, and modules that it has Python run."""
     programs = (os.path.basename(word) for word in words)
     names = [name for program in programs for name in _READS.get(program.partition(".")[0], ())]
     for option, module in pairwise(words):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _POLL_SECONDS = 0.02
-_GIVE_UP_SECONDS = 5.0  # one that outlives SIGKILL for so long hangs in the kernel
+_GIVE_UP_SECONDS = 5.0  # a process that outlives SIGKILL this long hangs in the kernel
 _FOR_OTHERS = (b"agent_farm.landing.turn_end", b"agent_farm.engine.holder", b"agent_farm.engine.ray_node")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -67,7 +67,7 @@ def end_children(grace: float, groups: Iterable[int] = (), *, spare: Iterable[in
             if was_empty:
                 return
             was_empty = (
-                True  # one look is no proof: an orphan may come from a process that was read before it
+                True  # one look proves nothing: an orphan may come from a process that was read before it
             )
             continue
         was_empty = False
@@ -102,7 +102,7 @@ def live_children() -> list[int]:
 
 
 def is_there(pid: int) -> bool:
-    """Whether there is such a process, whoever owns it; a zombie, too."""
+    """Whether the process exists, whoever owns it; a zombie counts."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -52,9 +52,10 @@ def stale_temporaries(directory: Path) -> list[Path]:
 
 
 def read_plain(path: str | Path, *, limit: int) -> bytes:
-    """A file that somebody else may have put there: OSError when it is no regular one, or holds more.
+    """A file that somebody else may have put there:
 
-    A link is not followed, and a FIFO or a device waited for by nobody.
+    OSError if it is not a regular file, or is larger. Links are not followed, and a FIFO or a device does not
+    block.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     with open(os.open(path, flags), "rb") as file:

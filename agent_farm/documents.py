@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def store(file: Path, value: object, *, version: int = 1) -> None:
-    """A Struct or a dataclass, whole or not at all. In ASCII: bytes of a name that are no UTF-8 come back."""
+    """A Struct or a dataclass, whole or not at all. In ASCII, so that names that are not UTF-8 survive."""
     fields = msgspec.to_builtins(value, enc_hook=os.fspath)
     replace_file(file, json.dumps({"version": version, **fields}) + "\n")
 
@@ -43,7 +43,7 @@ def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = Non
 
 
 def load_if_whole(file: Path, kind: type[T], *, version: int = 1, secret: bool = False) -> T | None:
-    """For what can be told or asked again: None where there is none, or it cannot be read."""
+    """For data that can be obtained again: None if the file is missing or unreadable."""
     with suppress(OSError, DamagedFile):
         return load(file, kind, version=version, secret=secret)
     return None
@@ -56,5 +56,5 @@ def damaged(file: Path, why: str) -> DamagedFile:
 def _made(kind: type, value: object) -> object:
     """A path, which JSON does not know: a whole one, since it says where to look."""
     if kind is not Path or not isinstance(value, str) or not value.startswith("/") or "\0" in value:
-        raise ValueError(f"{value!r:.60} is no absolute path")
+        raise ValueError(f"{value!r:.60} is not an absolute path")
     return Path(value)

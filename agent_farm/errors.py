@@ -63,7 +63,7 @@ def error_of(
 
 
 def as_farm_error(error: AgentFarmError | OSError, what: str | None = None) -> AgentFarmError:
-    """An error of the system told as what failed by it, or alone: a full disk, no permission."""
+    """A system error as the failure it caused, or by itself: a full disk, no permission."""
     if isinstance(error, AgentFarmError):
         return error
     if what is not None:
@@ -137,7 +137,7 @@ class NoRoom(AgentFarmError):
 
 
 class Unreachable(AgentFarmError):
-    """Says nothing of what is there. `began` is False where nothing of what was asked can have been done."""
+    """Says nothing about the state there. `began` is False if nothing of the request can have been done."""
 
     code = "unreachable"
     began = True
@@ -190,5 +190,5 @@ def meant(word: str, known: Iterable[str], otherwise: str | None = None) -> str 
 
 
 def there_are(word: str, known: Sequence[str]) -> str:
-    """What there is in the place of `word`, the one that was probably meant first."""
+    """The valid words instead of `word`, the one that was probably meant first."""
     return " ".join(filter(None, (meant(word, known), f"There are: {', '.join(known)}")))

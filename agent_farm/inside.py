@@ -30,9 +30,9 @@ def read_plain(path: Path) -> bytes:
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise NotReadable(f"Cannot read {path}", why="It is no ordinary file.")
+            raise NotReadable(f"Cannot read {path}", why="It is not a regular file.")
         if found.st_size > LARGEST:
-            raise NotReadable(f"Cannot read {path}", why=f"It holds {found.st_size} bytes.")
+            raise NotReadable(f"Cannot read {path}", why=f"It has {found.st_size} bytes.")
         return os.read(descriptor, LARGEST)
     finally:
         os.close(descriptor)
@@ -50,7 +50,7 @@ def require_inside(root: Path, path: Path) -> Path:
     inner = target.relative_to(home).parts
     if inner and target != home / os.path.relpath(os.path.normpath(path), root):
         if inner[0] in _PRIVATE:
-            raise _leads(root, path, f"to {inner[0]}, which is not the repository's to show")
+            raise _leads(root, path, f"to {inner[0]}, which belongs to git or af")
         if inner[-1].startswith("."):
             raise _leads(root, path, f"to {os.path.join(*inner)}, a hidden file")
     return target
@@ -67,6 +67,6 @@ def _leads(root: Path, path: Path, where: str) -> NotReadable:
     )
     return NotReadable(
         f"{os.path.relpath(link, root)} is a symbolic link that leads {where}",
-        why="What a repository names is read from the repository alone.",
+        why="What a repository names is only read from the repository.",
         hint=f"git log --stat -- {os.path.relpath(link, root)}",
     )

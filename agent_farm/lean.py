@@ -58,7 +58,7 @@ class _Reading:
 
 
 def loads(content: bytes | str) -> Any:
-    """ValueError for what is no JSON, as json says it."""
+    """ValueError for invalid JSON, with json's message."""
     text = content if isinstance(content, str) else content.decode("utf-8", "surrogatepass")
     if make_scanner is not None:
         begin = len(text) - len(text.lstrip(_BLANKS))

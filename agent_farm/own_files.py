@@ -104,20 +104,20 @@ def _require_own(path: Path, found: os.stat_result, *, secret: bool = False) -> 
     if found.st_uid != os.geteuid():
         raise ForeignFile(
             f"{path} belongs to {_user(found.st_uid)}",
-            why=f"You are {_user(os.geteuid())}. af uses only what the user who runs it has written.",
+            why=f"You are {_user(os.geteuid())}. af only uses files written by the user who runs it.",
             hint=as_command("ls", "-ld", path),
         )
     if secret and found.st_mode & 0o077:
         raise ForeignFile(
             f"{path} can be read by other users",
-            why="It is to hold a secret, which af writes for its user alone: something else wrote or opened "
-            f"it. If you trust what is in it: {as_command('chmod', '600', path)}",
+            why="It holds a secret that af writes for its user only; something else wrote it or changed"
+            f" its mode. If you trust its contents: {as_command('chmod', '600', path)}",
             hint=as_command("ls", "-l", path),
         )
     if _others_write(found):
         raise ForeignFile(
             f"{path} can be written by other users",
-            why="Whatever is in it may be theirs.",
+            why="Its contents may be theirs.",
             hint=as_command("chmod", "go-w", path),
         )
 

@@ -92,11 +92,11 @@ class FarmPaths:
     landing = _Inside("landing.json")
     # how often what builders made was red, by which the queue guesses
     landing_record = _Inside("landing-record.json")
-    # who was compared with whom
+    # which builders were compared
     comparisons = _Inside("comparisons.json")
     # when what deletes by age looked last
     clock = _Inside("clock.json")
-    # the machines of the fleet, and who is on them
+    # the machines of the fleet, and the builders on them
     fleet = _Inside("fleet.json")
     # what came of checks, and their logs
     checks = _Inside("checks")
@@ -157,7 +157,7 @@ class FarmPaths:
 
 
 class RunPaths:
-    """`af`'s own files for one builder; nothing of them lies in its worktree."""
+    """`af`'s own files for one builder; none of them is in its worktree."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -170,12 +170,12 @@ class RunPaths:
     # the builder's record as of its last start, from which a lost registry is made again
     record = _Inside("record.json")
     prompt = _Inside("prompt.md")
-    # what a continued conversation was told at its start; the prompt stays what it was
+    # the message that started a continued conversation; the prompt stays as it was
     message = _Inside("message.md")
     role = _Inside("role.md")
     events = _Inside("events.jsonl")
     exit = _Inside("exit.json")
-    # tokens and cost of the conversation, as far as the runtime says
+    # tokens and cost of the conversation, if the runtime reports them
     usage = _Inside("usage.json")
     # what its runtime said of that after each turn
     spending = _Inside("usage.jsonl")

@@ -27,7 +27,9 @@ def reserve_ports(root: Path, builder_id: str, count: int) -> tuple[int, ...]:
     if count == 0:
         return ()
     if count > LAST_PORT - FIRST_PORT:
-        raise AgentFarmError(f"ports.per_builder is {count}, more than there are", hint="af config list")
+        raise AgentFarmError(
+            f"ports.per_builder is {count}, more ports than there are", hint="af config list"
+        )
     with _changing() as blocks:
         mine = blocks.setdefault(str(root), {}).get(builder_id)
         if not mine or len(mine) != count:

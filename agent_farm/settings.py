@@ -83,7 +83,7 @@ class Settings(Struct, frozen=True):
         return self.requests(name for name, source in self.sources.items() if source == SETTINGS_NAME)
 
     def require_good(self) -> None:
-        """What starts something does not start by settings of which a part was not understood."""
+        """A command that starts something refuses settings that were only partly understood."""
         if self.problems:
             raise self.problems[0]
 

@@ -54,7 +54,7 @@ def unset_value(root: Path | None, name: str) -> bool:
 
 @contextmanager
 def _changing(root: Path | None) -> Iterator[Path]:
-    """The file, which nobody else changes meanwhile; one that its user has linked stays a link."""
+    """The file, locked against other changes; a file that its user has linked stays a link."""
     file = root / SETTINGS_NAME if root else user_settings_file().resolve()
     make_directory(file.parent)
     with file_lock(user_state_directory() / "settings.lock"):
@@ -73,7 +73,7 @@ def _set(file: Path, name: str, value: Any) -> None:
     place = document
     for table in tables:
         place = place.setdefault(table, {})
-        if not isinstance(place, dict):  # what stands there is no table, and is told by name
+        if not isinstance(place, dict):  # it is not a table, and is reported by name
             check_document(document, _label(file)).require_good()
     place[last] = value
     _store(file, document, with_value(_text(file), name.split("."), value))
@@ -138,9 +138,7 @@ def _items(key: Key, text: str) -> list[str]:
                 return items
     except tomllib.TOMLDecodeError:
         pass
-    raise UsageError(
-        f"{key.name} must be a list of texts", why=f'It is {text!r}, and neither a,b nor ["a", "b"].'
-    )
+    raise UsageError(f"{key.name} must be a list of texts", why=f'It is {text!r}; write a,b or ["a", "b"].')
 
 
 def _store(file: Path, document: dict[str, Any], text: str) -> None:

@@ -33,7 +33,7 @@ def agent_environment(source: Mapping[str, str], command: str, passes: Iterable[
 
 
 def user_variables(source: Mapping[str, str]) -> Iterator[str]:
-    """What of `source` any of the known CLIs may need."""
+    """The part of `source` that any of the known CLIs may need."""
     return _names(source, (*_USER, *(name for _, ask in answering_clis() for name in ask.variables)))
 
 

@@ -1,4 +1,4 @@
-"""An agent that answers: what it prints becomes progress for the user, and in the end the answer.
+"""An agent that answers: its output becomes progress for the user, and finally the answer.
 
 A CLI that has to keep quiet until its answer is there is asked for its events instead. Output in which no
 answer is found is taken as it is, so that another version's plain answer is still an answer.
@@ -40,7 +40,7 @@ class AgentFailed(AgentFarmError):
 
 
 class Transcript:
-    """Hears an agent, tells what it does, and that it lives when it is silent."""
+    """Listens to an agent, reports what it does, and that it is alive while it is silent."""
 
     def __init__(
         self, parser: LineParser | None, narrate: Narrate, clock: Callable[[], float] = time.monotonic
@@ -83,7 +83,7 @@ class Transcript:
         if self._parser.failure:
             return self._parser.failure.message
         spoke = self._parser.conversation_id or self._parser.turns or self._parser.finished
-        said = f"it gave no answer; the last that it said: {self._raw[-1][:500]}" if self._raw else None
+        said = f"it gave no answer; its last output: {self._raw[-1][:500]}" if self._raw else None
         return said if spoke and not self._parser.output else None
 
     def _tell(self, text: str) -> None:
@@ -140,7 +140,7 @@ def _how_it_ended(ended: Ended) -> str:
 
 def _start_failure(ended: Ended) -> str | None:
     if ended.cannot_start and os.strerror(errno.E2BIG) in ended.cannot_start:
-        return "a word of its command is too long; give the prompt as standard input or by {prompt_file}"
+        return "a word of its command is too long; pass the prompt as standard input or as {prompt_file}"
     return ended.cannot_start
 
 

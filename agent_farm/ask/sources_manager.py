@@ -55,7 +55,7 @@ class Source:
         if self.path.is_file() if self.kind == "file" else self.path.is_dir():
             return None
         if os.path.lexists(self.path):
-            return f"{self.path} is no {'file' if self.kind == 'file' else 'directory'} any more"
+            return f"{self.path} is no longer a {'file' if self.kind == 'file' else 'directory'}"
         return (
             f"its clone {self.path} is gone" if self.kind == "git" else f"{self.path} does not exist any more"
         )

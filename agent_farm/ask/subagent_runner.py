@@ -84,7 +84,7 @@ class SubagentRunner:
                 self._narrate(f"{source.name}: {directory.readable[source.name]}")
             code = run_in_terminal(launch)
         if code not in (0, 130, -signal.SIGINT):
-            why = None if sys.stdin.isatty() else "stdin is no terminal, and most CLIs need one for a chat"
+            why = None if sys.stdin.isatty() else "stdin is not a terminal, and most CLIs need one for a chat"
             how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             raise AgentFailed(f"{agent.name} {how}", why=why)
 
@@ -106,7 +106,7 @@ class SubagentRunner:
             yield directory
 
     def _launch(self, agent: Agent, verb: str, directory: AskDirectory) -> tuple[Launch, bytes]:
-        """How it is started, and what it gets as standard input."""
+        """How it is started, and its standard input."""
         words = agent.command(verb)
         env = agent_environment(self._environ, words[0], agent.passes)
         placeholders = directory.placeholders(words[0], env)

@@ -63,7 +63,7 @@ def require_path(target: str, kind: Kind) -> str:
     _require_text(target)
     path = Path(target).expanduser()
     if not (path.is_dir() if kind == "directory" else path.is_file()):
-        raise NotFound(f"{path} is no {kind}")
+        raise NotFound(f"{path} is not a {kind}")
     return os.path.abspath(path)
 
 

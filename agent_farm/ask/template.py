@@ -89,5 +89,5 @@ def _create(config: ConfigManager, path: Path, text: str) -> None:
 
 
 def _decoded(data: bytes) -> str:
-    """Every byte comes back on encoding, whatever it is."""
+    """Every byte survives decoding and encoding."""
     return data.decode("utf-8", "surrogateescape")

@@ -1,1 +1,1 @@
-"""`af board`: all builders in one screen, looked at and acted on in place."""
+"""`af board`: all builders on one screen, with actions in place."""

@@ -98,9 +98,9 @@ class Acts(AskingActs):
             text.append(f"{printable(found.work)} on {found.into}\n", "bold")
             text.append("".join(f"  {one.sha[:10]} {printable(one.subject)}\n" for one in found.commits))
             if not found.commits:
-                text.append("  nothing that is not there already\n")
+                text.append("  nothing new\n")
             for file in found.left_behind:
-                text.append(f"  stays behind, not committed: {printable(file)}\n", "yellow")
+                text.append(f"  stays behind, uncommitted: {printable(file)}\n", "yellow")
         passes = [f"It has to pass: {printable(check)}\n" for check in checks]
         text = Text("".join(passes) or "No check is declared: it is merged as it is.\n") + text
         choices = {"enter": f"land {_names(ready)}"} if ready else {}
@@ -115,7 +115,7 @@ class Acts(AskingActs):
             self.screen.say(*(f"{one.id} landed on {one.into}" for one in done.merged), _told(done.failed))
 
     async def _goes_on_landing(self) -> bool:
-        """A landing that stopped comes first: nobody can be put into its queue."""
+        """A stopped landing comes first: nothing can be put into its queue."""
         queue = self.screen.known.landing if self.screen.known else None
         if queue is None or queue.state != "stopped":
             return False
@@ -125,14 +125,14 @@ class Acts(AskingActs):
         key = await self._confirmed(f"The landing on {queue.into} stopped", text, choices)
         if key == "enter":
             await self._ask("land_continue", background=True)
-            self.screen.say("The landing goes on")
+            self.screen.say("The landing continues")
         elif key == "E":
             await self._ask("land_abort")
             self.screen.say("The landing queue is empty; what has landed stays")
         return True
 
     async def stop(self, chosen: Chosen) -> None:
-        text = Text("Worktree, branch and conversation stay; r goes on with it.")
+        text = Text("Worktree, branch and conversation stay; r resumes it.")
         if await self._confirmed(f"Stop {_names(chosen)}", text, {"enter": "stop"}):
             done = await self._ask("stop", ids=_ids(chosen))
             self.screen.say(
@@ -145,7 +145,7 @@ class Acts(AskingActs):
             self.screen.say(f"{builder.id} goes on")
 
     async def prune(self, chosen: Chosen) -> None:
-        """What stands against it is shown first; whatever is removed can come back."""
+        """Obstacles are shown first; a removed builder can be restored."""
         ids = _ids(chosen)
         found = await self._ask_prune(ids, dry_run=True)
         text = Text()
@@ -160,9 +160,9 @@ class Acts(AskingActs):
             text.append(
                 "".join(f"  {printable(line)}\n" for line in filter(None, (refused.why, *refused.evidence)))
             )
-        text.append("\nWhat is removed is kept; u brings it back.")
+        text.append("\nA removed builder is kept; u brings it back.")
         choices = {"enter": "remove these"} if found.would_remove else {}
-        choices |= {"D": "remove all the same"} if found.refused else {}
+        choices |= {"D": "remove anyway"} if found.refused else {}
         key = await self._confirmed(f"Remove {_names(chosen)}", text, choices)
         if key is None:
             return
@@ -177,10 +177,14 @@ class Acts(AskingActs):
             return []
         done = await self._ask_prune(ids, discard_changes=discard, discard_commits=discard)
         gone = [f"{one.id} removed" for one in done.removed]
-        return [*gone, *(f"{one.id} waits no more" for one in done.forgotten), *map(_told, done.refused)]
+        return [
+            *gone,
+            *(f"{one.id} is no longer waiting" for one in done.forgotten),
+            *map(_told, done.refused),
+        ]
 
     async def _ask_prune(self, ids: Sequence[str], **fields: Any) -> Any:
-        """One alone that is refused is told like one of several."""
+        """A refusal of a single builder is shown like one of several."""
         try:
             return await self._ask("prune", ids=ids, stop=True, **fields)
         except AgentFarmError as error:
@@ -191,14 +195,14 @@ class Acts(AskingActs):
     async def restore(self, chosen: Chosen) -> None:
         found = await self._ask("removed")
         if not found.removed:
-            self.screen.say("Nothing was removed that could come back.")
+            self.screen.say("There is no removed builder to restore.")
             return
         options = [(f"{one.id}@{one.epoch}", f"{one.id}  {printable(one.title)}") for one in found.removed]
         one = await self._shown(Choose("Bring back", options))
         if one:
             id, _, epoch = one.rpartition("@")
             done = await self._ask("restore", id=id, epoch=int(epoch))
-            self.screen.say(f"{done.builder.id} is back; r goes on with it")
+            self.screen.say(f"{done.builder.id} is back; r resumes it")
             self.screen.builders.current = id
 
     async def copy_path(self, chosen: Chosen) -> None:

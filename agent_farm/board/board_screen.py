@@ -48,7 +48,7 @@ class BoardScreen(KeyedScreen):
         yield Static(self.called, id="head")
         yield Static("", id="landing")
         yield Container(self.builders, self.view, id="body")
-        yield Input(placeholder="words to show only", id="filter")
+        yield Input(placeholder="words to filter by", id="filter")
         yield Static("", id="said")
         yield Static("", id="keys")
 

@@ -46,7 +46,7 @@ class BuilderList(ScrollView, can_focus=True):
         return [builders[self.current]] if self.current in builders else []
 
     def show(self, groups: Sequence[Group], landing: Mapping[str, str]) -> None:
-        """One that has gone leaves the cursor at its place in the list."""
+        """If the builder is gone, the cursor stays at its place in the list."""
         place = self._ids.index(self.current) if self.current in self._ids else 0
         self.groups, self.landing = groups, landing
         self._lines = lines_of(groups)

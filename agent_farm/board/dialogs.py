@@ -122,7 +122,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
         with Vertical(classes="box tall") as box:
             box.border_title = "Spawn a builder"
             box.border_subtitle = "^S: spawn · ^E: editor · Tab: runtime · Esc: back"
-            yield Task(self.typed, placeholder="What is it to do?")
+            yield Task(self.typed, placeholder="What should it do?")
             if chosen is None:
                 yield Label("No runtime can be used here: af runtimes")
             else:
@@ -134,7 +134,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
     def action_spawn(self) -> None:
         task = self.query_one(TextArea).text
         if not task.strip():
-            self.notify("Say what it is to do", severity="warning")
+            self.notify("Say what it should do", severity="warning")
             return
         selects = self.query(Select)
         self.dismiss({"task": task, **({"runtime": str(selects.first().value)} if selects else {})})
@@ -155,7 +155,7 @@ _PRESSED = {"enter": "Enter", "up": "Up", "down": "Down", "left": "Left", "right
 class AnswerDialog(ModalScreen[None]):
     """The builder's screen; its options are keys, and every other key that a dialog takes is passed on.
 
-    It closes when a builder that `asks` does so no more.
+    It closes when a builder that `asks` no longer does.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]

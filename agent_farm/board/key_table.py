@@ -37,7 +37,7 @@ def _some(chosen: Chosen) -> str | None:
 
 
 def _one(chosen: Chosen) -> str | None:
-    return _some(chosen) or (None if len(chosen) == 1 else "it is for one builder: unmark the others")
+    return _some(chosen) or (None if len(chosen) == 1 else "it acts on one builder: unmark the others")
 
 
 def _every(allowed: Callable[[BuilderShown], bool], why: str) -> Refusal:
@@ -70,24 +70,24 @@ _running = _every(_runs, "does not run")
 _ended = _every(lambda one: one.status.state in FINISHED, "runs")
 
 
-# What git said of it last may be a second old: the verbs themselves look whether there is something to land.
+# git's last answer may be a second old: the verbs themselves check whether there is something to land.
 _with_work = _every(
-    lambda one: one.status.state not in ("queued", "creating", "preparing"), "has not begun to work"
+    lambda one: one.status.state not in ("queued", "creating", "preparing"), "has not started to work"
 )
 
 KEYS: tuple[Key[Chosen], ...] = (
     Key("enter", "⏎", "attach", "attach", "attach to its terminal", _both(_one, _running)),
     Key("a", "a", "answer", "answer", "answer its dialog with single keys", _both(_one, _running), asks=True),
     Key("m", "m", "message", "message", "send it a message", _running, asks=True),
-    Key("n", "n", "next", "next", "go to the next that needs you"),
-    Key("l", "l", "land", "land", "land what it has committed", _with_work, asks=True),
+    Key("n", "n", "next", "next", "go to the next builder that needs you"),
+    Key("l", "l", "land", "land", "land its commits", _with_work, asks=True),
     Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running, asks=True),
     Key("c", "c", "create", "create", "spawn a builder", asks=True),
-    Key("R", "R", "review", "review", "review what it has committed, then the other results", _with_work),
+    Key("R", "R", "review", "review", "review its commits, then the other results", _with_work),
     Key("t", "t", "test", "check", "run the checks on its work merged into the target", _with_work),
-    Key("r", "r", "resume", "resume", "go on with its conversation", _ended),
-    Key("p", "p", "prune", "prune", "remove it, with what would be lost first", _some, asks=True),
-    Key("u", "u", "restore", "restore", "bring back one that was removed", asks=True),
+    Key("r", "r", "resume", "resume", "continue its conversation", _ended),
+    Key("p", "p", "prune", "prune", "remove it, after showing what would be lost", _some, asks=True),
+    Key("u", "u", "restore", "restore", "bring back a removed builder", asks=True),
     Key(
         "e", "e", "editor", "edit", "open its worktree in $EDITOR", _both(_one, _here("its files are there"))
     ),
@@ -95,12 +95,12 @@ KEYS: tuple[Key[Chosen], ...] = (
     Key("y", "y", "path", "copy_path", "copy the path of its worktree", _one),
     Key("b", "b", "branch", "copy_branch", "copy its branch", _one),
     Key("tab", "⇥", "view", "view", "screen, diff, log or conflicts of it"),
-    Key("v", "v", "whole", "whole", "give the view the whole screen, or give it back"),
+    Key("v", "v", "whole", "whole", "show the view on the whole screen, or go back"),
     Key("space", "␣", "mark", "mark", "mark it, to act on several", _some),
-    Key("asterisk", "*", "all", "mark_all", "mark all of its group, or none of them", _some),
-    Key("slash", "/", "filter", "filter", "show only those with these words"),
-    Key("o", "o", "order", "order", "by need, newest or task"),
+    Key("asterisk", "*", "all", "mark_all", "mark or unmark its whole group", _some),
+    Key("slash", "/", "filter", "filter", "show only builders that match"),
+    Key("o", "o", "order", "order", "order by need, age or task"),
     Key("question_mark", "?", "help", "help", "what the keys do", asks=True),
-    Key("q", "q", "quit", "quit", "leave the board; builders go on"),
+    Key("q", "q", "quit", "quit", "leave the board; builders keep running"),
 )
 MOVES = "↑ ↓ j k move · g G first, last · ← → PgUp PgDn scroll the view · Esc unmark, show all"

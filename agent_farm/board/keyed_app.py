@@ -58,6 +58,6 @@ class KeyedApp(App[None]):
         self._early.clear()
 
     def _handle_exception(self, error: Exception) -> None:
-        """A bug ends the screen; who started it tells of it as of every other."""
+        """A bug ends the screen; its caller reports it like any other."""
         self.failure = self.failure or error
         self.exit()

@@ -98,7 +98,7 @@ class KeyedScreen(Screen[None]):
         raise NotImplementedError
 
     def aside(self, act: Callable[[], Awaitable[None]], group: str = "") -> None:
-        """What goes wrong in it is said. The last of a group ends the one before."""
+        """Errors in it are shown. A new one of a group ends the one before."""
         self.run_worker(self._telling(act), group=group, exclusive=bool(group))
 
     async def _telling(self, act: Callable[[], Awaitable[None]]) -> None:

@@ -35,7 +35,7 @@ def _counts(queue: LandingQueue) -> str:
 
 
 def landing_marks(queue: LandingQueue | None) -> Mapping[str, str]:
-    """What the list says of each builder that waits to land."""
+    """The text in the list for each builder that waits to land."""
     if queue is None or queue.state not in ("running", "stopped"):
         return {}
     checked = queue.groups[0] if queue.groups and queue.state == "running" else ()
@@ -46,7 +46,7 @@ def landing_marks(queue: LandingQueue | None) -> Mapping[str, str]:
 
 
 def news(before: LandingQueue | None, now: LandingQueue | None) -> list[str]:
-    """What has come of the queue since it was last looked at: whose work is home, and whose is not."""
+    """What has happened to the queue since the last look: which work has landed, and which has not."""
     if before is None or now is None:
         return []
     landed = {(one.id, one.commit) for one in before.landed}

@@ -55,7 +55,7 @@ def _editor() -> list[str]:
     try:
         return shlex.split(words)
     except ValueError as error:
-        raise AgentFarmError(f"VISUAL or EDITOR is no command: {words}", why=str(error)) from None
+        raise AgentFarmError(f"VISUAL or EDITOR is not a command: {words}", why=str(error)) from None
 
 
 def shell(app: App[Any], root: Path, builder: BuilderShown) -> None:

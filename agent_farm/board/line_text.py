@@ -47,7 +47,7 @@ def lines_of(groups: Sequence[Group]) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a line's text depends on; `landing` says of those that wait to land how far they are."""
+    """What a line's text depends on; `landing` is the progress of those that wait to land."""
 
     width: int
     now: float
@@ -99,7 +99,7 @@ def _age(builder: BuilderShown, now: float) -> str:
 
 
 def git_words(builder: BuilderShown, *, whole: bool) -> str:
-    """With its pull request; where there is no room for both, of this alone."""
+    """With its pull request; if there is no room for both, only the pull request."""
     if builder.pull_request:
         return f"{_tree_words(builder)} {builder.pull_request.short}" if whole else builder.pull_request.short
     return _tree_words(builder)

@@ -48,7 +48,7 @@ class ReviewActs(AskingActs):
             await self.screen.open(next(at for at, item in enumerate(self.screen.items) if item.id == chosen))
 
     async def read_hunk(self, here: Here) -> None:
-        """In the view of all of it, a hunk that was read is to be read again."""
+        """In the view of everything, a hunk that was read becomes unread."""
         file, row = _file(here), here.rows[-1]
         hunk = file.hunks[row.hunk]
         later = [one.id for one in file.hunks[row.hunk + 1 :] if one.unread]
@@ -115,7 +115,7 @@ class ReviewActs(AskingActs):
             await self._decided(shown.id, f"{shown.id} is in the landing queue")
 
     async def reject(self, here: Here) -> None:
-        title = f"Why {_shown(here).id} is not to land; its builder is told"
+        title = f"Reason why {_shown(here).id} should not land; its builder is told"
         if reason := await self._written(title, _shown(here).id, "rejected"):
             self.screen.say("Rejecting …")
             done = await self._ask(

@@ -183,7 +183,7 @@ class ReviewScreen(KeyedScreen):
         self.aside(self._count_again, "count")
 
     async def _count_again(self) -> None:
-        """What the queue knows of each; nobody changes place under a person's eyes."""
+        """The queue's state of each; the order does not change while a person looks."""
         queue: ReviewQueue = await ask(self.root, "review", ids=self.ids)
         now = {item.id: item for item in queue.items}
         before, here = {item.id for item in self.items}, self.item
@@ -193,7 +193,7 @@ class ReviewScreen(KeyedScreen):
         if here is None and self.items:
             await self.open(0)
         elif self.shown and self.item and self.item.tip != self.shown.tip:
-            self.say(f"{self.item.id} has made more since: w shows it")
+            self.say(f"{self.item.id} has new work: w shows it")
         self._say_where()
 
     def _say_where(self) -> None:
@@ -261,7 +261,7 @@ class ReviewScreen(KeyedScreen):
 
     def act_hunk(self) -> None:
         if not self.view.next_hunk(1):
-            self.say("There is no other hunk. n goes to the next result.")
+            self.say("There is no further hunk. n goes to the next result.")
 
     def act_hunk_before(self) -> None:
         self.view.next_hunk(-1)

@@ -36,13 +36,13 @@ async def on_a_thread(root: Path, act: Callable[[Context], T], *, tolerant: bool
 
 
 async def _on_a_loose_thread(look: Callable[[], T]) -> T:
-    """Nobody waits for it at the end: a machine that hangs would keep the board from being left."""
+    """It is not waited for at the end: a machine that hangs must not keep the board open."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
     def tell(found: T | None, error: BaseException | None) -> None:
         if answer.done():
-            return  # whoever asked has gone
+            return  # the caller is gone
         if error is not None:
             answer.set_exception(error)
         else:

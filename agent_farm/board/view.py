@@ -86,7 +86,7 @@ class View(VerticalScroll, can_focus=False):
         except AgentFarmError as error:
             text = Text("\n".join(filter(None, (error.what, error.why, *error.evidence, error.hint))))
         if text is None or builder is not self._builder or view != self.shown:
-            return True  # the cursor has moved on; what it is at now is asked for next
+            return True  # the cursor has moved on; the builder under it now comes next
         return self._draw((builder.id, view), f" {view}: {builder.id} ", text)
 
     async def _read(self, builder: BuilderShown, view: str) -> Text | None:

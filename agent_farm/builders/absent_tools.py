@@ -1,4 +1,4 @@
-"""Programs that a role or prompt tells a builder to run, and that are not there."""
+"""Programs that a role or prompt tells a builder to run, and that are not installed."""
 
 from __future__ import annotations
 

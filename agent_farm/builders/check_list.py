@@ -51,7 +51,7 @@ def is_check_list(text: str) -> bool:
 
 
 def read_items(text: str) -> list[Item]:
-    """In order, each under a key of its own; other text is no item.
+    """In order, each under its own key; other text is not an item.
 
     What is indented below an item belongs to it, done or not, unless its number makes it one: 2.1 below 2.
     """
@@ -73,7 +73,7 @@ def numbered_items(text: str) -> list[Item]:
 
 
 def _distinct(found: Sequence[Item]) -> Iterator[Item]:
-    """The second 2.5 is 2.5-2; an item without a number goes by its place."""
+    """The second 2.5 is 2.5-2; an item without a number is named by its place."""
     seen = Counter[str]()
     for place, item in enumerate(found, 1):
         key = item.key or f"item-{place}"
@@ -82,7 +82,7 @@ def _distinct(found: Sequence[Item]) -> Iterator[Item]:
 
 
 def open_items(text: str) -> list[Item]:
-    """Those that are to be done, each with what it waits for; a heading of others (2. of 2.1) is none."""
+    """Open items, each with those it waits for; a heading of others (2. of 2.1) is not an item."""
     items = read_items(text)
     left = [item for n, item in enumerate(items) if not item.is_done and not _below(items, n)]
     before: list[Item] = []
@@ -115,7 +115,7 @@ def marked(text: str, key: str, title: str) -> str | None:
 
 
 def written_source(place: str, key: str, title: str) -> str:
-    """What a record says of the item that its builder was spawned from, and where that is."""
+    """The item that a record's builder was spawned from, and where it is."""
     escaped = place.replace("%", "%25").replace("#", "%23")
     return f"{escaped}#{key}#{title}"
 

@@ -1,4 +1,4 @@
-"""BuilderConfig: what a spawn comes to, whatever mode it was asked for in."""
+"""BuilderConfig: the result of a spawn request, in whatever mode it was made."""
 
 from __future__ import annotations
 

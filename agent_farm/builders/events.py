@@ -18,7 +18,7 @@ from agent_farm.own_files import MOST_BYTES, open_own
 
 Reported = Literal["preparing", "working", "waiting", "limited", "idle", "exited", "failed"]
 _IN_A_TURN = ("working", "waiting", "limited")
-# Whatever a builder may have written: no number without end, and no year 10000, which dates do not know.
+# A builder may have written anything: infinite numbers, or the year 10000, which dates do not support.
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Amount = Annotated[float, Meta(ge=0, le=2**53)]
 Moment = Annotated[float, Meta(ge=0, lt=253_402_300_800)]
@@ -48,7 +48,7 @@ _EVENTS = Decoder(Event)
 
 
 class Usage(Struct, frozen=True):
-    """Of the whole conversation; None where the runtime does not say."""
+    """Of the whole conversation; None if the runtime does not report it."""
 
     input_tokens: Count | None = None
     output_tokens: Count | None = None
@@ -68,8 +68,9 @@ def load_events(path: Path) -> list[Event]:
 
 
 class Report(Struct, frozen=True):
-    """What the journal says of one run: `state` is its newest event with a state; `open` began a turn that
-    nothing has ended, in this run or in one before it; `last` is when anything was written down."""
+    """What the journal has about one run: `state` is its newest event with a state; `open` began a turn that
+    has not ended, in this run or an earlier one; `last` is the time of the newest event.
+    """
 
     state: Event | None = None
     open: Event | None = None
@@ -130,23 +131,24 @@ def _open_question(events: list[Event]) -> Event | None:
 
 
 def last_conversation(events: list[Event], said: str) -> str | None:
-    """The one that was spoken in last, in whichever run: `said` is the event of a message.
+    """The last conversation with a message, in whichever run:
 
-    A conversation in which nothing was said is stored by no runtime. Empty, `said` is any event.
+    `said` is the event of a message. Runtimes do not store conversations without one. If `said` is empty, any
+    event counts.
     """
     named = [event.conversation_id for event in events if event.conversation_id and said in ("", event.event)]
     return named[-1] if named else None
 
 
 class Said(Struct, frozen=True):
-    """What the last turn ended with, as far as its runtime says."""
+    """The answer that ended the last turn, if the runtime reports it."""
 
     at: Moment
     text: str
 
 
 def _parse(lines: list[bytes]) -> Iterator[Event]:
-    """Lines that are no event are passed over: a write cut short, or what a builder scribbled there."""
+    """Lines that are not events are skipped: an interrupted write, or something a builder wrote there."""
     for line in lines:
         try:
             event = _event(line)

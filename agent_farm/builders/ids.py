@@ -1,4 +1,4 @@
-"""Ids and branches of builders, by type; the caller reserves the first one that is free."""
+"""Ids and branches of builders, by type; the caller reserves the first free one."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _same_number(left: str, right: str) -> bool:
 
 
 def require_protocol(name: str, known: list[str]) -> str:
-    """As it is written under codev/protocols/; asked for in capitals, too."""
+    """Its name as written under codev/protocols/, whatever the case of the request."""
     sound = [one for one in known if _NAME.fullmatch(one)]
     alike = [one for one in sound if one.lower() == name.lower()]
     if name in sound or len(alike) == 1:

@@ -39,7 +39,7 @@ def args_block(args: Args) -> str | None:
 
 
 def issue_prompt(name: str, url: str, quoted: str) -> str:
-    """`quoted` says of itself where it begins and ends."""
+    """`quoted` marks its own beginning and end."""
     return "\n".join(line for line in (f"Work on this issue: {name}", url) if line) + f"\n\n{quoted}"
 
 
@@ -51,5 +51,5 @@ def protocol_folder(name: str) -> str:
     return f"{PROTOCOLS}/{name}"
 
 
-# What a builder is told that was in the middle of a turn when its runtime ended.
+# The message to a builder that was in the middle of a turn when its runtime ended.
 GO_ON = "You were interrupted in the middle of your work. Look at what is already done, then carry on."

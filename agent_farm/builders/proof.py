@@ -1,4 +1,4 @@
-"""What is known of a builder's work beyond its own word: kept beside its run, and shown with its age."""
+"""What checks found about a builder's work: kept beside its run, and shown with its age."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class CheckFacts(Struct, frozen=True):
     exit_code: Annotated[int | None, Meta(description="Null when a signal or the time limit ended it")]
     timed_out: bool
     changed: Annotated[tuple[str, ...], Meta(description="Tracked files that it left changed")]
-    unsteady: Annotated[bool, Meta(description="It has said both green and red of this tree")]
-    at: Annotated[float, Meta(description="When it began, in seconds since 1970")]
+    unsteady: Annotated[bool, Meta(description="It has both passed and failed on this tree")]
+    at: Annotated[float, Meta(description="When it started, in seconds since 1970")]
     seconds: float
     log: Annotated[str, Meta(description="The file with its output")]
 
@@ -51,7 +51,7 @@ class Proof(Struct, frozen=True):
     """
 
     state: ProofState
-    reason: Annotated[str | None, Meta(description="What stands against it")]
+    reason: Annotated[str | None, Meta(description="Why it is not proven")]
     work: str
     into: str
     target_ref: str
@@ -62,7 +62,7 @@ class Proof(Struct, frozen=True):
     flags: Annotated[
         tuple[Flag, ...], Meta(description="What to look at in the diff, whatever the checks say")
     ] = ()
-    evidence: Annotated[tuple[str, ...], Meta(description="Files that are not committed or in conflict")] = ()
+    evidence: Annotated[tuple[str, ...], Meta(description="Uncommitted or conflicting files")] = ()
 
     @property
     def passed(self) -> bool:
@@ -80,7 +80,7 @@ class Proof(Struct, frozen=True):
         return _SIGNS.get(self.state) or ("✗!" if self.flags else "✗")
 
     def judged_now(self, *, work: str | None, target: str | None, changed: bool) -> Proof:
-        """As it stands now that these are checked out; None where nobody knows."""
+        """The proof for what is checked out now; None if that is unknown."""
         if work is not None and work != self.work:
             why = "the work has moved"
         elif target is not None and target != self.target:
@@ -94,12 +94,12 @@ class Proof(Struct, frozen=True):
         return self._stale(why)
 
     def under(self, commands: Sequence[str] | None) -> Proof:
-        """As it stands where these are the commands of the checks; None where nobody knows."""
+        """The proof under these commands of the checks; None if they are unknown."""
         ran = [check.command for check in self.checks]
         wanted = list(commands or ())
         if commands is None or not ran or ran == (wanted if self.passed else wanted[: len(ran)]):
             return self
-        return self._stale("the checks are others now")
+        return self._stale("the checks have changed")
 
     def _stale(self, why: str) -> Proof:
         """The first reason stays."""

@@ -1,4 +1,4 @@
-"""What a protocol's `protocol.json` says, as far as `af` goes by it: codev's own form of it."""
+"""The parts of a protocol's `protocol.json` that `af` uses, in codev's own format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a builder's pull request since it was last looked at: kept beside its run."""
+"""A builder's pull request as of the last look at the forge, kept beside its run."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from agent_farm.builders.ref_names import ObjectName
 class PullRequest(Struct, frozen=True):
     """`number` is null from the push of its branch until it is open; `state` is as of `at`."""
 
-    forge: Annotated[Literal["gh", "glab"], Meta(description="The program that speaks for the forge")]
+    forge: Annotated[Literal["gh", "glab"], Meta(description="The forge's command-line program")]
     number: int | None
     url: str
     state: Literal["open", "merged", "closed"]
-    head: Annotated[ObjectName | None, Meta(description="The commit that the forge has of it")]
+    head: Annotated[ObjectName | None, Meta(description="The commit that the forge has")]
     remote: str
     branch: str
     base: Annotated[str, Meta(description="The branch that it was opened for")]
-    into: Annotated[str, Meta(description="The branch that it is meant for now")]
+    into: Annotated[str, Meta(description="The branch that it targets now")]
     pushed: Annotated[
-        tuple[ObjectName, ...], Meta(description="What af has pushed there last, or was about to")
+        tuple[ObjectName, ...], Meta(description="The commit that af pushed last, or was about to push")
     ]
     at: Annotated[float, Meta(description="When the forge was asked, in seconds since 1970")]
 
     @property
     def landed_commit(self) -> str | None:
-        """What came home by it, in whatever form the forge merged it."""
+        """The work that landed through it, in whatever form the forge merged it."""
         return self.head if self.state == "merged" and self.into == self.base else None
 
     @property
     def tracked(self) -> str:
-        """The remote-tracking branch of what was pushed: it is no place where work lands."""
+        """The remote-tracking branch of what was pushed: work does not land there."""
         return f"refs/remotes/{self.remote}/{self.branch}"
 
     @property

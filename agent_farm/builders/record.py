@@ -61,7 +61,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     stack: str | None = None
     # The item it was spawned from: the file or tracker, its key and its title, with # between them.
     source: str | None = None
-    # What of the user's own configuration it is not locked against.
+    # The parts of the user's own configuration that it may use.
     unlocked: tuple[_Word, ...] = ()
     # Those of its protocol, and the one that it reported last.
     phases: tuple[_Word, ...] = ()
@@ -94,7 +94,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def title(self) -> str:
-        """One line that tells a person what this builder is for."""
+        """What this builder is for, in one line."""
         subject = " ".join(self.task_text.split()) if self.task_text else ""
         if self.spec and not self.task_text:
             subject = Path(self.spec).stem
@@ -104,7 +104,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return " ".join([how or "shell", *_shown(self.protocol_args or {})])
 
     def _phase(self) -> list[str]:
-        """`plan 2/5`, once it has said so."""
+        """`plan 2/5`, once it has reported that."""
         if self.phase not in self.phases:
             return []
         return [str(self.phase), f"{self.phases.index(self.phase) + 1}/{len(self.phases)}"]
@@ -116,7 +116,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def require_begun(self) -> None:
         if not self.is_made:
-            raise NotFound(f"{self.id} has not begun", why="It has no work yet.", hint="af queue")
+            raise NotFound(f"{self.id} has not started", why="It has no work yet.", hint="af queue")
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
         return structs.replace(self, state=state, reason=reason)
@@ -137,7 +137,7 @@ def stored_record(record: BuilderRecord, paths: FarmPaths) -> dict[str, Any]:
 
 
 def record_from_json(id: str, document: object, paths: FarmPaths) -> BuilderRecord:
-    """Refuses what it does not know, so that a damaged record is never half read."""
+    """Refuses unknown fields, so that a damaged record is never half read."""
     if not is_builder_id(id):
         raise DamagedFile(f"{id!r:.80} cannot be the id of a builder")
     if not isinstance(document, dict):
@@ -147,7 +147,7 @@ def record_from_json(id: str, document: object, paths: FarmPaths) -> BuilderReco
     except (ValidationError, RecursionError) as error:
         raise DamagedFile(f"The record of builder {id} cannot be read: {error}") from error
     if record.id != id:
-        raise DamagedFile(f"The record of builder {id} says that it is the one of {record.id!r:.80}")
+        raise DamagedFile(f"The record of builder {id} claims to be that of {record.id!r:.80}")
     return _here(record, paths)
 
 
@@ -167,5 +167,5 @@ def _here(record: BuilderRecord, paths: FarmPaths) -> BuilderRecord:
 
 
 def _shown(args: Mapping[str, Any]) -> list[str]:
-    """`issue=1515 title=Login fails`: what tells two builders of one protocol apart."""
+    """`issue=1515 title=Login fails`: what distinguishes two builders of one protocol."""
     return [f"{name}={' '.join(str(value).split())}" for name, value in args.items()]

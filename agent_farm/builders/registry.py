@@ -110,7 +110,7 @@ class Registry(Struct, frozen=True):
             raise self._damaged("It has no version.")
         version = document["version"]
         if type(version) is not int or version < VERSION:
-            raise self._damaged(f"Its version is {version!r:.20}; the first there was is {VERSION}.")
+            raise self._damaged(f"Its version is {version!r:.20}; the lowest is {VERSION}.")
         if version != VERSION:
             raise NewerFile.of(self.path, version, VERSION)
         builders = document.get("builders")

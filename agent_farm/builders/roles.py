@@ -32,7 +32,7 @@ def choose_role(
     if protocol is not None:
         candidates.insert(0, root / "codev/protocols" / protocol / "role.md")
     for path in candidates[:-1]:
-        require_inside(root, path)  # what it says becomes a system prompt
+        require_inside(root, path)  # its text becomes a system prompt
     return next(path for path in candidates if path.is_file())
 
 

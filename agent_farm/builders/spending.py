@@ -56,7 +56,7 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[_Told]:
 
 
 def _differences(told: Iterable[_Told]) -> Iterator[Spent]:
-    """One that is new, or was cut back, begins anew."""
+    """A file that is new, or was truncated, is read from its beginning."""
     before = _NOTHING
     for now in told:
         goes_on = (

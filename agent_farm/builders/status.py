@@ -30,7 +30,7 @@ STATES: tuple[State, ...] = get_args(State)
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
 ALIVE = frozenset({"preparing", "working", "waiting", "limited", "idle", "interrupted"})
 BUSY = ("preparing", "working")
-# Nothing goes on until a person does something, the most urgent first.
+# States that need a person, the most urgent first.
 NEEDS_YOU = ("waiting", "interrupted", "failed", "lost", "unknown")
 CUT_SHORT = "its turn was cut short"
 QUEUED_FOR_BUILD = "queued for build"
@@ -57,7 +57,7 @@ class Status(Struct, frozen=True):
 
 
 class PaneView(Struct, frozen=True):
-    """What tmux says of one builder: `known` is False when it could not be asked."""
+    """tmux's view of one builder: `known` is False if it could not be asked."""
 
     known: bool
     exists: bool = False
@@ -98,7 +98,7 @@ def _judge(
 
 
 def _with_open_turn(status: Status, turn: Event, run: str) -> Status:
-    """What stopped or died in the middle of a turn says so, and goes on saying so once it is back."""
+    """A builder that stopped or died in the middle of a turn is marked so, and stays so once it is back."""
     if status.state in ("stopped", "lost", "failed"):
         why = f"{status.reason}; {CUT_SHORT}" if status.reason else CUT_SHORT
         return replace(status, cut_short=True, reason=why)

@@ -1,6 +1,6 @@
 """A protocol's `builder-prompt.md`: `{{a.b}}`, `{{#if a}} … {{else}} … {{/if}}`, `{{> file}}`.
 
-A value is put in as it is and is not looked at again: what an issue says cannot include a file.
+A value is inserted verbatim and not expanded again: the text of an issue cannot include a file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Template(Struct):
         """A name without a value is empty. What is left of blocks that fell out closes up."""
         rendered = "".join(self._render(text, values, self.name, 0))
         if len(rendered) > _MOST_CHARACTERS:
-            raise self._wrong(f"It comes to {len(rendered)} characters.")
+            raise self._wrong(f"The result has {len(rendered)} characters.")
         return re.sub(r"\n{3,}", "\n\n", rendered).strip()
 
     def _render(self, text: str, values: Values, file: str, depth: int) -> Iterator[str]:
@@ -66,7 +66,7 @@ class Template(Struct):
     def _include(self, what: str, values: Values, depth: int) -> Iterator[str]:
         self._parts += 1
         if depth >= _DEEPEST or self._parts > _MOST_PARTS:
-            raise self._wrong(f"It includes files without end, the last of them {what}.")
+            raise self._wrong(f"Its includes never end; the last one is {what}.")
         yield from self._render(self.read(what), values, what, depth + 1)
 
     def _value(self, name: str, values: Values) -> object:

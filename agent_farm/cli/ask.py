@@ -121,7 +121,7 @@ def _show_one(found: OneSource) -> None:
 def _show_removed(found: RemovedSource) -> None:
     answer(f"removed {found.removed}")
     if found.kept:
-        narrate(f"Its clone holds changes of its own and is kept: {printable(found.kept)}")
+        narrate(f"Its clone has changes of its own and is kept: {printable(found.kept)}")
 
 
 _NAMED = {"name": complete_sources, "names": complete_sources}

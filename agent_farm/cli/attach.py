@@ -81,7 +81,7 @@ def choose_builder(farm: Farm) -> BuilderRecord:
     """The only one, or one with a session chosen at the terminal; without one, an error that lists them."""
     records = list(farm.records().values())
     if not records:
-        raise NotFound("There is no builder", hint='af spawn "…"')
+        raise NotFound("There are no builders", hint='af spawn "…"')
     if len(records) == 1:
         return records[0]
     found = _with_session(farm, records)

@@ -27,7 +27,7 @@ def _show_started(found: Started) -> None:
     answer(str(found.server.url))
     narrate("Started." if found.started else "Already running.")
     if found.waiting:
-        narrate("Nobody has agreed to this yet, and it takes no effect:")
+        narrate("Not approved yet, so it has no effect:")
         for wish in found.waiting:
             narrate(f"  {wish}")
         narrate_hint(HINT)
@@ -91,7 +91,7 @@ def _with_value(values: dict[str, Any]) -> dict[str, Any]:
     """Asked for without echo, or read from standard input."""
     name = values["name"]
     if "=" in name:
-        raise UsageError("The value does not belong on the command line", hint="af credentials set NAME")
+        raise UsageError("The value must not be on the command line", hint="af credentials set NAME")
     if sys.stdin.isatty():
         return {"value": click.prompt(f"Value of {name}", hide_input=True, err=True)}
     return {"value": text_of(sys.stdin.buffer.read(), "Standard input").removesuffix("\n")}

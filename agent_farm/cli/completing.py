@@ -71,14 +71,14 @@ def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) ->
 
 
 def _as_typed(item: CompletionItem) -> CompletionItem:
-    """bash, unlike zsh and fish, puts a name on the command line as it is: a branch may be called $(…)."""
+    """bash, unlike zsh and fish, puts a name on the command line unquoted: a branch may be called $(…)."""
     in_bash = os.environ.get("_AF_COMPLETE", "").startswith("bash")
     value = shlex.quote(item.value) if in_bash else item.value
     return CompletionItem(value, item.type, printable(item.help) if item.help else None)
 
 
 def offered(values: Values) -> Complete:
-    """Whole values; what begins as it was typed is chosen among them."""
+    """All values; those that begin with the typed text are chosen."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         def items(farm: Farm) -> list[CompletionItem]:

@@ -67,7 +67,7 @@ def _conclude_kept(found: KeptOne) -> None:
     if found.landing and found.landing.returned:
         narrate(f"{found.id} did not land, so the others stay.")
     elif not (found.removed or found.would_remove or found.refused):
-        narrate(f"{found.id} stays. Nobody else is left of its comparison.")
+        narrate(f"{found.id} stays. No other builder of its comparison is left.")
     elif not found.would_remove:
         narrate(f"{found.id} stays.")
     if found.removed:

@@ -14,7 +14,7 @@ _GIVE_WAY = tuple(map(_HEADER.index, ("starts", "cached", "runtime")))
 
 def _show(found: Costs) -> None:
     if not found.builders:
-        narrate("No runtime has told what it used in that time.")
+        narrate("No runtime has reported any use in that time.")
         return
     for line in table([_HEADER, *map(_row, found.builders)], terminal_width(), _GIVE_WAY):
         answer(line)

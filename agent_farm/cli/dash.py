@@ -15,7 +15,7 @@ from agent_farm.server.invitation import invite
 @click.command(
     params=[
         click.Option(["--no-browser", "--print"], is_flag=True, help="Only print the address."),
-        click.Option(["--all", "all_farms"], is_flag=True, help="Show all your farms in one page."),
+        click.Option(["--all", "all_farms"], is_flag=True, help="Show all your farms on one page."),
         json_option(),
     ]
 )
@@ -48,7 +48,7 @@ def dash(no_browser: bool, all_farms: bool, as_json: bool) -> None:
     import webbrowser
 
     if webbrowser.open(invitation.page):
-        narrate("If the browser shows no dashboard, open the address above in it.")
+        narrate("If the browser does not show the dashboard, open the address above in it.")
     else:
         narrate("No browser was found; open the address yourself.")
 

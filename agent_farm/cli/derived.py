@@ -70,7 +70,7 @@ def command_of(
     epilog: str | None = None,
     context_settings: dict[str, Any] | None = None,
 ) -> click.Command:
-    """The command of a verb, called by its last word or by `name`, told of in its words or in `help`.
+    """The command of a verb, named by its last word or by `name`, described by its summary or by `help`.
 
     Each field becomes a parameter, as `fields.py` has it; `words`, `short` and `metavars` name it otherwise,
     `complete` says what Tab offers. `params` takes the place of derived ones (None: there is none), `also`
@@ -142,9 +142,9 @@ def _request(verb: Operation[Any, Any], fields: Mapping[str, Any]) -> Any:
 
 
 _FILTERS = {
-    "needs-you": "All that need you, instead of their ids.",
-    "idle": "All whose turn has ended, instead of their ids.",
-    "landed": "All whose work has landed, instead of their ids.",
+    "needs-you": "All builders that need you, instead of ids.",
+    "idle": "All builders whose turn has ended, instead of ids.",
+    "landed": "All builders whose work has landed, instead of ids.",
 }
 
 
@@ -184,7 +184,7 @@ def _known(operation: Operation[Any, Any], given: Iterable[str], values: Mapping
 
 def _not_together(one: click.Parameter, other: click.Parameter) -> UsageError:
     hint = f"{click.get_current_context().command_path} --help"
-    return UsageError(f"{_word(one)} does not go with {_word(other)}", hint=hint)
+    return UsageError(f"{_word(one)} cannot be combined with {_word(other)}", hint=hint)
 
 
 def _word(param: click.Parameter) -> str:

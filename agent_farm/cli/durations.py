@@ -14,7 +14,7 @@ _MOST = 1e12
 
 
 def _seconds(text: str, *, bare: int | None) -> float | None:
-    """`bare`: what a number without a unit is counted in. None: it is no length of time."""
+    """`bare` is the unit of a number without one. None if it is not a length of time."""
     try:
         unit = _UNITS.get(text[-1:])
         seconds = float(text[:-1]) * unit if unit else float(text) * (bare or 0)
@@ -47,7 +47,7 @@ class Timeout(click.ParamType[float]):
         seconds = _seconds(str(value), bare=1)
         if seconds is None:
             option = param.opts[0] if param else "timeout"
-            raise UsageError(f"{option}: {value!r} is no length of time", why="Write 90, 60s, 5m or 1h.")
+            raise UsageError(f"{option}: {value!r} is not a length of time", why="Write 90, 60s, 5m or 1h.")
         return seconds
 
 

@@ -17,7 +17,9 @@ from agent_farm.runtimes.cli import PERMISSIONS
 @click.command()
 @click.option("--runtime", metavar="NAME", help="Runtime of new builders.", shell_complete=complete_runtimes)
 @click.option("--model", metavar="NAME", help="Model of new builders.")
-@click.option("--permissions", type=click.Choice(PERMISSIONS), help="What new builders may do unasked.")
+@click.option(
+    "--permissions", type=click.Choice(PERMISSIONS), help="What new builders may do without asking."
+)
 def acp(runtime: str | None, model: str | None, permissions: str | None) -> None:
     """Serve builders to an editor that speaks the Agent Client Protocol, over stdio.
 

@@ -42,7 +42,7 @@ def _show(found: Fleet) -> None:
         answer(printable(f"{one.host:<16} {count:<12} {drains}{how}"))
         narrate(printable(f"  {one.address}, in {one.place}"))
         for id, ref in one.left.items():
-            answer(f"  {id} was placed elsewhere since; what it had there is {ref}")
+            answer(f"  {id} was placed elsewhere since; {ref} has its work from there")
     if found.cluster is not None:
         _show_cluster(found.cluster)
     elif not found.machines:
@@ -68,7 +68,7 @@ def _show_up(up: ClusterUp) -> None:
     answer(f"{up.cluster:<16} Ray{', with TLS' * up.tls}")
     _show_rooms(up.machines)
     if up.join:
-        narrate("A machine with the same af and Ray joins by:")
+        narrate("To let a machine with the same af and Ray join:")
         answer(up.join)
 
 
@@ -77,7 +77,7 @@ def _show_joined(joined: Joined) -> None:
 
 
 def _show_down(down: FleetDown) -> None:
-    answer(f"{down.cluster} {'has ended here' if down.ended else 'is used no more'}")
+    answer(f"{down.cluster} {'has ended here' if down.ended else 'is no longer used'}")
 
 
 def _with_token(values: dict[str, Any]) -> dict[str, Any]:
@@ -95,11 +95,11 @@ def _show_added(found: Fleet) -> None:
 
 def _show_left(found: FleetLeft) -> None:
     answer(f"{found.host} is out of the fleet")
-    narrate(printable(f"{found.place} stays there; what it holds is no more known here."))
+    narrate(printable(f"{found.place} stays there; its contents are no longer known here."))
     for id in found.removed:
-        narrate(f"{id} can be restored there alone.")
+        narrate(f"{id} can only be restored there.")
     for id in found.forgotten:
-        narrate(f"{id} is no more known here.")
+        narrate(f"{id} is no longer known here.")
     for branch in found.branches:
         narrate(f"{branch} stays.")
 
@@ -118,7 +118,7 @@ def _conclude_drained(found: Drained) -> None:
     if found.draining and not found.stay and not found.failed:
         narrate_hint(as_command("af", "fleet", "remove", found.host))
     elif any(one.state in AT_WORK for one in found.stay):
-        narrate("Who is in the middle of a turn stays until it ends; --interrupt cuts it short.")
+        narrate("Builders in the middle of a turn stay until it ends; --interrupt cuts it short.")
     elif found.stay:
         narrate_hint(as_command(*again, "--move"))
 

@@ -26,7 +26,9 @@ _POLL_SECONDS = 0.1
 
 @click.command()
 @click.argument("id", metavar="ID", shell_complete=offer("complete_ids"))
-@click.option("--port", type=click.IntRange(1024, 65535), help="For its first port, which is AF_PORT there.")
+@click.option(
+    "--port", type=click.IntRange(1024, 65535), help="Local port for its first port, which is AF_PORT there."
+)
 def forward(id: str, port: int | None) -> None:
     """Pass ports on to builder ID on another machine, until Ctrl-C.
 
@@ -62,7 +64,7 @@ def _ports(farm: Farm, id: str) -> tuple[str, Address, tuple[int, ...]]:
     row = book.builders[whole].row
     if row is None or not row.record.ports:
         raise AgentFarmError(
-            f"No ports of {whole} are known", why=f"{host} has not told of any.", hint=f"af status {whole}"
+            f"No ports of {whole} are known", why=f"{host} has not reported any.", hint=f"af status {whole}"
         )
     return host, address_of(book.machine(host)), tuple(row.record.ports)
 
@@ -73,7 +75,7 @@ def _free(wished: int, required: int | None) -> int:
             one.bind(("127.0.0.1", wished))
         except OSError as error:
             if wished == required:
-                raise AgentFarmError(f"Port {wished} cannot be had", why=error.strerror) from error
+                raise AgentFarmError(f"Port {wished} is not available", why=error.strerror) from error
             one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 

@@ -31,7 +31,7 @@ capture = command_of(
 
 
 def _follow(typed: Typed) -> int | None:
-    """Goes on until the builder has ended."""
+    """Runs until the builder has ended."""
     if not typed.values["follow"]:
         return None
     if typed.as_json:

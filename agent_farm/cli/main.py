@@ -136,7 +136,7 @@ def _load_msgspec() -> None:
 def _leave(code: int) -> NoReturn:
     """Without Python taking its modules apart, a seventh of a short command, where nothing waits for that."""
     if threading.active_count() == 1 and not atexit._ncallbacks():
-        with suppress(OSError, ValueError):  # told as Python does it
+        with suppress(OSError, ValueError):  # reported as Python does it
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
@@ -148,7 +148,7 @@ def run(arguments: list[str]) -> int:
     _open_missing_streams()
     try:
         return _ended(arguments or _alone())
-    except OSError as error:  # the error itself could not be told on stdout
+    except OSError as error:  # the error itself could not be printed on stdout
         _silence_stdout()
         show_error(as_farm_error(error), as_json=False)
         return 1
@@ -230,7 +230,7 @@ def _from_click(error: click.ClickException) -> AgentFarmError:
 
 
 def _can_answer() -> bool:
-    """Whether stdout can still be written; where it is full, what waits in it is dropped."""
+    """Whether stdout can still be written; if its disk is full, buffered text is dropped."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -240,7 +240,7 @@ def _can_answer() -> bool:
 
 
 def _silence_stdout() -> None:
-    """The reader went away (`af status | head`); nothing more is to be written at exit."""
+    """The reader went away (`af status | head`); nothing more must be written at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -69,7 +69,7 @@ def _page(path: str, command: click.Command, context: click.Context) -> str:
 
 
 def _roff(text: str) -> str:
-    """As it is, whatever it begins with."""
+    """Verbatim, whatever it begins with."""
     plain = text.replace("\\", "\\e").replace("-", "\\-")
     ascii_only = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", plain)
     return re.sub(r"(?m)^([.'])", r"\\&\1", ascii_only)

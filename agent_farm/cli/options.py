@@ -57,7 +57,7 @@ def text_of(data: bytes, where: str) -> str:
 
 
 def asker() -> Ask | None:
-    """How to put the consent question, or None where nobody sits at a terminal."""
+    """How to ask for consent, or None without a terminal."""
     return _ask if is_interactive() else None
 
 
@@ -69,7 +69,7 @@ def _ask(requests: Sequence[Request]) -> bool:
     narrate("This repository wants:")
     for request in requests:
         narrate(f"  {request.shown}")
-    return confirm("Agree, now and as long as it stays like this?")
+    return confirm("Approve this, now and as long as it does not change?")
 
 
 def tell_who_is_awaited(client: str) -> None:

@@ -72,7 +72,7 @@ def _shown_in_pager(data: bytes) -> bool:
 
 
 def narrate(text: str) -> None:
-    """What goes on meanwhile; scripts that read stdout do not see it."""
+    """Progress; scripts that read stdout do not see it."""
     _write(sys.stderr, text + "\n")
 
 

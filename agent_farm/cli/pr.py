@@ -30,7 +30,9 @@ pr = command_of(
     others={"refresh": Way("pr_refresh", _show, _conclude)},
     params={"ids": click.Argument(["ids"], metavar="[ID]...", nargs=-1)},
     also=[
-        click.Option(["--refresh"], is_flag=True, help="Ask what became of them; without ids, of all."),
+        click.Option(
+            ["--refresh"], is_flag=True, help="Ask the forge what became of them; without ids, of all."
+        ),
     ],
     epilog="""\b
 af status shows the state of the last look. Merged there counts as landed

@@ -43,7 +43,7 @@ def _show_queue(found: ReviewQueue) -> None:
     for failure in found.failed:
         show_error(failure.error, as_json=False)
     if not found.items and not found.failed:
-        narrate("There is nothing to review: nobody has committed what has not landed.")
+        narrate("There is nothing to review: no builder has commits that have not landed.")
     width = terminal_width()
     for item, line in zip(found.items, table([_row(item) for item in found.items], width), strict=True):
         answer(line)
@@ -70,7 +70,7 @@ def _text(found: ReviewShown) -> Iterator[str]:
         yield ""
         yield style(printable(heading_of(file)), "bold")
         if file.path in found.cut:
-            yield f"  its lines are left out here: af review {found.id} --file"
+            yield f"  its lines are not shown here: af review {found.id} --file"
         for hunk in file.hunks:
             yield style(printable(f"  @ {hunk.heading or hunk.first}".rstrip()), "cyan")
             yield from map(_line, folded(file, hunk))
@@ -103,7 +103,7 @@ def _show_comments(found: ReviewKept) -> None:
 
 def _show_sent(found: ReviewSent) -> None:
     if found.delivery is None:
-        narrate(f"No comment on {found.id} waits to be sent.")
+        narrate(f"No comment on {found.id} is waiting to be sent.")
         return
     answer(printable(f"{found.id} {found.delivery.told}"))
     for hint in found.delivery.hints:
@@ -135,7 +135,7 @@ def _commenting(typed: dict[str, Any]) -> dict[str, Any]:
         return found
     place = _PLACE.fullmatch(typed["at"])
     if place is None:
-        raise UsageError(f"{typed['at']} is no place", why="One looks like file.py:12 or file.py:12-15.")
+        raise UsageError(f"{typed['at']} is not a place in a file", why="Write file.py:12 or file.py:12-15.")
     numbers = {name: int(value) for name in ("first", "last") if (value := place[name])}
     return {**found, **numbers, "file": place["file"]}
 
@@ -177,18 +177,22 @@ review = command_of(
         "undo": Way("review_decide", _show_decision, build=_deciding("undo")),
     },
     also=[
-        click.Option(["--list"], is_flag=True, help="Print the list, in a terminal as well."),
-        click.Option(["--show"], is_flag=True, help="Print what is new in one since it was read."),
-        click.Option(["--all"], is_flag=True, help="Print all of it."),
-        click.Option(["--read"], is_flag=True, help="Mark it, or a --file of it, as read."),
-        click.Option(["--unread"], is_flag=True, help="Mark it, or a --file of it, as not read."),
+        click.Option(["--list"], is_flag=True, help="Print the list, even in a terminal."),
+        click.Option(["--show"], is_flag=True, help="Print what is new in a result since it was read."),
+        click.Option(["--all"], is_flag=True, help="Print the whole result."),
+        click.Option(["--read"], is_flag=True, help="Mark the result, or a --file of it, as read."),
+        click.Option(["--unread"], is_flag=True, help="Mark the result, or a --file of it, as unread."),
         click.Option(["--file"], metavar="FILE", help="Only this file."),
         click.Option(["--comment"], metavar="TEXT", help="Draft a comment."),
-        click.Option(["--at"], metavar="FILE:LINE[-LAST]", help="The lines it is about; default: all of it."),
+        click.Option(
+            ["--at"],
+            metavar="FILE:LINE[-LAST]",
+            help="Lines the comment is about; default: the whole result.",
+        ),
         click.Option(["--send"], is_flag=True, help="Send the drafts to the builder, as one message."),
-        click.Option(["--approve"], is_flag=True, help="Put it into the landing queue."),
-        click.Option(["--reject"], metavar="REASON", help="Send it back to its builder."),
-        click.Option(["--undo"], is_flag=True, help="Take back what was marked, approved or rejected last."),
+        click.Option(["--approve"], is_flag=True, help="Put the result into the landing queue."),
+        click.Option(["--reject"], metavar="REASON", help="Send the result back to its builder."),
+        click.Option(["--undo"], is_flag=True, help="Undo the last mark, approval or rejection."),
         click.Option(["--yes", "-y"], is_flag=True, help="Approve the checks that the repository declares."),
     ],
     epilog="""\b

@@ -1,4 +1,4 @@
-"""What is told of a result above and between its lines, each with its style: printed, and on the screen."""
+"""The text above and between the lines of a result, each part with its style: printed, and on the screen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def evidence(found: ReviewShown, item: ReviewItem | None = None) -> Iterator[tup
     if found.left_behind:
         yield f"not committed, so not in it: {', '.join(found.left_behind[:_MOST_FILES])}", "yellow"
     if found.lost:
-        yield "git no longer has what was read of it: all of it is unread", "yellow"
+        yield "git no longer has the commits that were read: all of it is unread", "yellow"
     if found.decision:
         why = f": {found.decision.reason}" if found.decision.reason else ""
         yield f"{found.decision.word}{why}", "cyan"

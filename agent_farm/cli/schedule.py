@@ -34,7 +34,7 @@ def _show_all(found: FoundSchedules) -> None:
     for line in table(rows, terminal_width()):
         answer(line)
     if not all(one.agreed for one in found.schedules):
-        narrate("What is not agreed to comes from the repository, and does not fire.")
+        narrate('Schedules marked "not agreed to" come from the repository and do not fire.')
         narrate_hint(HINT)
 
 
@@ -109,7 +109,12 @@ schedule = Family(
             ),
             name="add",
             help="Run PROMPT whenever CRON is due.",
-            params={"cwd": CWD, "late": age_option("--late", "0: made up however late.", "1h")},
+            params={
+                "cwd": CWD,
+                "late": age_option(
+                    "--late", "Make up for a missed run if it is no later than this; 0: however late.", "1h"
+                ),
+            },
         ),
         command_of(
             Way("schedule_delete", lambda found: answer(f"{found.removed} removed")),

@@ -58,7 +58,7 @@ def _require_text(typed: Typed) -> None:
     if text != typed.values["words"][-1] or "-" not in text:
         return
     if any(id.startswith(text) for id in typed.context.farm.records()):
-        raise UsageError(f"{text} is a builder, and there is no text to send", hint=f'af send … {text} "…"')
+        raise UsageError(f"{text} is a builder, and no text to send is given", hint=f'af send … {text} "…"')
 
 
 def _keys(values: dict[str, Any]) -> dict[str, Any]:

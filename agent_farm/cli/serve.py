@@ -12,7 +12,7 @@ from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
 
 
-@click.command(epilog="Call it again, anywhere, with another ID: the port is that builder's from then on.")
+@click.command(epilog="Call it again with another ID, from anywhere, to give the port to that builder.")
 @click.argument("id", metavar="ID", shell_complete=offer("complete_ids"))
 @click.option("--port", type=click.IntRange(1024, 65535), help="The fixed port; default: serve.port.")
 def serve(id: str, port: int | None) -> None:
@@ -28,7 +28,9 @@ def serve(id: str, port: int | None) -> None:
     number = port or farm.settings.number("serve.port")
     if not number:
         raise UsageError(
-            "No port is set", why="Which port should be the builder's?", hint=f"af serve --port 3000 {id}"
+            "No port is configured",
+            why="Which port should lead to the builder?",
+            hint=f"af serve --port 3000 {id}",
         )
     if not record.ports:
         raise AgentFarmError(f"{record.id} has no ports", why="ports.per_builder was 0 when it was spawned.")

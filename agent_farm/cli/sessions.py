@@ -121,7 +121,7 @@ def _followed(typed: Typed) -> Session:
     log, state, told, said = log_of(typed.context), "", 0, ""
     id = typed.request.session_id
     found = log.load(id)
-    if found.host is not None and found.ended_at is None:  # without a server nobody hears how it goes on
+    if found.host is not None and found.ended_at is None:  # without a server there are no further events
         ensure_server(typed.context.farm.root)
     while True:
         session = log.load(id)
@@ -130,7 +130,7 @@ def _followed(typed: Typed) -> Session:
             state = session.state
             narrate(f"session {id} {state}")
         calls = session.tool_calls if isinstance(session.tool_calls, list) else []
-        for call in calls[told:]:  # a call is told when it is made, not when it is answered
+        for call in calls[told:]:  # a call is shown when it is made, not when it is answered
             narrate(f"  {_call_line(call)}")
         told = max(told, len(calls))
         if session.ended_at is not None:

@@ -104,7 +104,7 @@ def _attach(typed: Typed, found: Spawned) -> None:
 
 
 def _text(words: tuple[str, ...]) -> str | None:
-    """The task; several words are one that was not quoted."""
+    """The task; several words mean that it was not quoted."""
     if len(words) < 2:
         return words[0] if words else None
     raise UsageError(

@@ -24,7 +24,7 @@ from agent_farm.farm.listing import Builder
 
 _WATCH_SECONDS = 1.0
 _SHORT = ("working", "queued", "idle")
-# A screen of its own, as `less` and `top` have it, so that what was there before comes back.
+# The alternate screen, as `less` and `top` use it, so that the previous contents come back.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -125,7 +125,7 @@ def _before(typed: Typed) -> int | None:
 
 
 def _say_in_short(typed: Typed) -> int:
-    """For a prompt: nothing where there is no builder."""
+    """For a prompt: empty without builders."""
     if typed.as_json or typed.values["watch"]:
         raise UsageError("--short goes alone", hint="af status --help")
     states = [builder.status.state for builder in _found(typed)]

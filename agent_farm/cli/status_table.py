@@ -57,7 +57,7 @@ def render(builders: Sequence[Builder], *, width: int, now: float) -> str:
 
 
 def _groups(builders: Sequence[Builder]) -> list[tuple[str, list[Builder]]]:
-    """Whoever waits for a person is not looked for among the types."""
+    """Builders that wait for a person are not listed under their types."""
     waiting = [builder for builder in builders if builder.status.state in NEEDS_YOU]
     others = [builder for builder in builders if builder.status.state not in NEEDS_YOU]
     by_type = [(_TITLES[type], [one for one in others if one.record.type == type]) for type in BUILDER_TYPES]
@@ -101,7 +101,7 @@ def _runtime(builder: Builder) -> str:
 
 
 def _reason(builder: Builder) -> list[str]:
-    """What a person is needed for, or until when nobody is, on a line of its own."""
+    """What a person is needed for, or until when the builder is limited, on its own line."""
     status = builder.status
     if status.state not in (*NEEDS_YOU, "limited") or not status.reason or status.reason == CUT_SHORT:
         return []
@@ -149,7 +149,7 @@ def work_words(git: GitState | GitShown, proof: Proof | None) -> str:
 
 
 def _doubt(builder: Builder) -> list[str]:
-    """What is wrong with its work, or is to be looked at, in one line."""
+    """What is wrong with its work, or needs a look, in one line."""
     proof = builder.proof
     if proof is None or proof.state in ("stale", "uncommitted", "empty"):
         return []
@@ -230,7 +230,7 @@ def _late_machines(builders: Sequence[Builder], now: float) -> list[str]:
     """What is shown of their builders is as old as that."""
     seen = {builder.host: builder.seen_at for builder in builders if builder.host and builder.seen_at}
     return [
-        f"{host} has not answered: its builders as they were {age(now - at)} ago"
+        f"{host} has not answered; its builders are shown as of {age(now - at)} ago"
         for host, at in sorted(seen.items())
     ]
 

@@ -27,7 +27,7 @@ def _show_written(found: Written) -> None:
     _show_codevs(found)
     _show_ignore_lines(found)
     if found.created and not found.has_skill:
-        narrate("An AI session that is to drive the farm finds out how with: af init --skill")
+        narrate("To teach an AI session to drive the farm: af init --skill")
     if found.hint:
         narrate_hint(found.hint)
 
@@ -48,12 +48,12 @@ def _show_files(found: Written) -> None:
     if not found.created and (found.translated or found.not_translated):
         return
     if not found.created:
-        answer(f"Nothing to do: all {len(found.kept)} files are there.")
+        answer(f"Nothing to do: all {len(found.kept)} files exist.")
         return
     for name in found.created:
         answer(f"created {name}")
     if found.kept:
-        narrate(f"Kept {len(found.kept)} files that were there.")
+        narrate(f"Kept {len(found.kept)} existing files.")
 
 
 def _show_ignore_lines(found: Written) -> None:
@@ -73,7 +73,7 @@ init = command_of(Way("init", _show_written))
 
 
 def _show_told(one: Told) -> None:
-    answer(printable(f"{one.target}: {one.problem or 'told'}"))
+    answer(printable(f"{one.target}: {one.problem or 'sent'}"))
 
 
 notify = command_of(
@@ -121,7 +121,7 @@ doctor = command_of(
         click.Option(
             ["--moved"],
             is_flag=True,
-            help="The farm was moved here for good, although its old place cannot be seen from here.",
+            help="Take over a farm that was moved here for good, if its old place cannot be seen from here.",
         ),
     ],
     epilog="Exit code 1 if a problem is left. Every command adapts to a farm that was moved, renamed or"

@@ -1,4 +1,4 @@
-"""Carrying out one call on this machine: a process of its own, whose environment is nobody else's."""
+"""Carries out one call on this machine, in a process and environment of its own."""
 
 from __future__ import annotations
 

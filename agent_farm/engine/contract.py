@@ -14,7 +14,7 @@ NO_LIMIT = 1_000_000
 
 
 class Room(Struct, frozen=True):
-    """A machine that can be reached as far as the engine knows, and how many builders it takes."""
+    """A machine that the engine believes to be reachable, and how many builders it takes."""
 
     host: str
     slots: int
@@ -45,12 +45,13 @@ class Engine(Protocol):
         ...
 
     def drain(self, name: str, host: str) -> None:
-        """It takes no new slot, as long as anybody says so, each under a name; those that it holds stay.
-        NotFound for a machine that there is not. One that dies and comes back is still draining."""
+        """The machine takes no new slots while anybody asks for that, each under a name; the slots it holds
+        stay. NotFound for an unknown machine. A machine that dies and comes back is still draining.
+        """
         ...
 
     def undrain(self, name: str, host: str) -> None:
-        """Nothing where that name has not said so."""
+        """Does nothing if that name has not asked for it."""
         ...
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""A Ray cluster as commands have it, without Ray: its holder is asked, and started where there is none."""
+"""A Ray cluster for commands, without Ray: they ask its holder, which is started if necessary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _START_SECONDS = 90.0
 _SECONDS = 60.0
 _HEAD_SECONDS = 5.0
 _LATE_SECONDS = 90.0
-_HURRY_SECONDS = 10.0  # who waits for less has what was told before, and others ask on
+_HURRY_SECONDS = 10.0  # a caller with less time gets the earlier answer, and others keep asking
 _HINT = "af fleet status"
 
 

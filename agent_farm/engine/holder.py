@@ -1,4 +1,4 @@
-"""A program: it holds the connection to one Ray cluster, which commands ask by a socket of this user's own.
+"""A program that holds the connection to one Ray cluster; commands ask it through a socket of this user's.
 
 It ends by itself when nobody has asked for a while, and with the node that it is connected to.
 """

@@ -75,7 +75,7 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 
 def require_own_peer(connection: socket.socket) -> None:
-    """Elsewhere than on Linux the directory of the socket, which nobody else can enter, has to do."""
+    """Except on Linux this relies on the socket's directory, which nobody else can enter."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return

@@ -1,6 +1,6 @@
 """The agent on one machine of a Ray cluster: it carries out calls there, each in a process of its own.
 
-It holds nothing of a farm or a builder; one that has died is followed by another.
+It keeps nothing about farms or builders; when it dies, another one replaces it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NodeAgent:
         return self._private.public_key().public_bytes_raw()
 
     def answer(self, token: str, sealed: bytes, seconds: float) -> tuple[list[bytes], str | None, bool]:
-        """The lines, why there are no more of them, and whether time was over."""
+        """The lines, why they ended, and whether that was the time limit."""
         data = opened(self._private, sealed)
         if data is None:
             return [], "The call was sealed for another agent", False
@@ -41,7 +41,7 @@ class NodeAgent:
         return lines, None, False
 
     def end(self, token: str) -> None:
-        """A call that nobody waits for any more, also one that comes later."""
+        """A call that was given up, even if it arrives later."""
         self._ended.add(token)
         if process := self._running.get(token):
             end_group(process)

@@ -44,7 +44,9 @@ def running_node() -> Node | None:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """No node runs here, and nobody else starts one: until then the token is that of the node that runs."""
+    """While this is held, no node runs here and nobody else starts one; otherwise the token is that of the
+    running node.
+    """
     make_directory(state_directory())
     busy = LockTaken("Another af command starts a node here", hint="af fleet status")
     with file_lock(state_directory() / "start.lock", wait=0, busy=busy):
@@ -111,7 +113,7 @@ def _wait_for(process: subprocess.Popen[bytes], place: Path) -> None:
 
 
 def end_node() -> Node | None:
-    """The node that ran here. Builders are no processes of it, and go on."""
+    """The node that ran here. Builders are not its processes, and continue."""
     node = read_node()
     if node is None:
         return None
@@ -123,7 +125,7 @@ def end_node() -> Node | None:
 
 
 def _end(pid: int | None, place: Path) -> None:
-    """Asked first; then all that has its directory on its command line, which is nobody else's."""
+    """Asks first; then ends every process with the node's directory on its command line."""
     if pid is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)

@@ -108,7 +108,7 @@ class RayEngine:
         try:
             agent, key = self._agent(host, min(seconds, _AGENT_SECONDS))
             if not wanted():
-                raise Overdue(f"Nobody waits for {host} any more")
+                raise Overdue(f"The request to {host} was given up")
         except Unreachable as error:
             error.began = False
             raise

@@ -70,7 +70,7 @@ def run_directory() -> Path:
 
 
 def make_token() -> None:
-    """The token is that of clusters that this user starts, made once: never that of one that was joined."""
+    """The token of clusters that this user starts, created once; never that of a cluster that was joined."""
     own = state_directory() / "own-token"
     try:
         token = read_own(own, secret=True)
@@ -87,7 +87,7 @@ def read_token() -> str:
 
 def store_token(token: str) -> None:
     if not 16 <= len(token) <= 4096 or not token.isascii() or not token.isprintable() or " " in token:
-        raise AgentFarmError("That is no token of a cluster", hint="af fleet join --help")
+        raise AgentFarmError("This is not the token of a cluster", hint="af fleet join --help")
     make_directory(state_directory())
     replace_file(token_file(), token)
 
@@ -113,7 +113,7 @@ def require_tls(directory: str) -> Path:
     missing = [name for name in TLS_FILES if not (place / name).is_file()]
     if not place.is_absolute() or missing:
         raise AgentFarmError(
-            f"{directory} is no directory of certificates",
+            f"{directory} is not a directory of certificates",
             why=f"It is an absolute path with {', '.join(TLS_FILES)}.",
         )
     read_own(place / "tls.key", secret=True)
@@ -125,7 +125,7 @@ def require_ray() -> None:
 
     if find_spec("ray") is None:
         raise ToolMissing(
-            "Ray is not installed beside af",
-            why="Machines over plain ssh need none; clusters do.",
+            "Ray is not installed in af's environment",
+            why="Clusters need it; machines over plain ssh do not.",
             hint="pip install 'codev-agent-farm[fleet]'",
         )

@@ -1,4 +1,4 @@
-"""127.0.0.1 as it is: Ray takes an address of the network for it, and listens on all of them then."""
+"""Keeps 127.0.0.1: Ray replaces it by an address of the network, and then listens on all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def stay_on_loopback() -> None:
-    """For this process; where Ray has another way by now, a test says so."""
+    """For this process; a test fails if Ray changes this."""
     names: Any = services
     usual = names.resolve_ip_for_localhost
     names.resolve_ip_for_localhost = lambda host: host if host == _LOOPBACK else usual(host)

@@ -13,7 +13,7 @@ _LENGTH = 32
 
 
 def seal(public: bytes, data: bytes) -> bytes:
-    """For whoever has the other half of that key, and nobody else: not even the sender can open it again."""
+    """Only the owner of the private key can open it; not even the sender can."""
     own = X25519PrivateKey.generate()
     sender = own.public_key().public_bytes_raw()
     key = _key(own.exchange(X25519PublicKey.from_public_bytes(public)), sender, public)

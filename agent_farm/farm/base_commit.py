@@ -91,7 +91,7 @@ def _fetch(farm: Farm, name: str) -> None:
 
 
 def go_on_with(farm: Farm, start: Start, branch: str) -> Start:
-    """Go on with a branch that exists; git lets only one worktree have it."""
+    """Continue an existing branch; git allows it in only one worktree."""
     tip = farm.repository.branch_commit(branch)
     if tip is None:
         return _on_remote_branch(farm, start, branch)
@@ -121,7 +121,7 @@ def _on_remote_branch(farm: Farm, start: Start, name: str) -> Start:
     tip = farm.repository.resolve_commit(one.ref)
     local = farm.repository.branch_commit(one.local)
     if local is None:
-        # It begins where the remote's is: what is there already was pushed, and is nobody's to undo.
+        # It begins at the remote's branch: those commits were pushed, and are not undone.
         return Start(start.base, tip, tip, one.local, one)
     if local != tip:
         raise UsageError(

@@ -55,7 +55,7 @@ def stand_before_builds(farm: Farm, record: BuilderRecord) -> None:
 
 
 def path_before_builds(farm: Farm, record: BuilderRecord, env: Mapping[str, str]) -> dict[str, str]:
-    """What of a builder's environment changes by that."""
+    """The changes to a builder's environment."""
     if build_limits(farm) is None:
         return {}
     place = farm.run(record.id).directory / build_shim.BIN

@@ -39,7 +39,7 @@ def carried_files(farm: Farm, tree: BuilderTree, names: Iterable[str]) -> list[C
 
 
 def bring_output(farm: Farm, tree: BuilderTree, names: Sequence[str]) -> tuple[str, ...]:
-    """Into a worktree that is nobody's yet; what of them fits there."""
+    """Brings those that fit into a worktree that belongs to no builder yet."""
     fitting = fitting_output(tree, names)
     for done, copy in enumerate(carried_files(farm, tree, fitting)):
         farm.step("Carrying output", done, len(fitting))

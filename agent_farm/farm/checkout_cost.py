@@ -1,7 +1,7 @@
 """What a checkout costs here, and so whether worktrees are kept ready without being asked for.
 
 The last few are remembered. The cheapest counts, and it must have taken processor time: a machine that is
-busy with something else makes no checkout dear.
+busy with something else does not make checkouts count as slow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_TOLD = "5 GB and a tenth of the free disk"
 
 
 class Pool(Struct, frozen=True):
-    """How many worktrees are to be ready, and why."""
+    """How many worktrees should be ready, and why."""
 
     size: int
     reason: str
@@ -46,7 +46,7 @@ def pool_of(farm: Farm) -> Pool:
     seconds, processor = min(known)
     told = f"a checkout takes {seconds:.2f} s"
     if not _is_dear((seconds, processor)):
-        return Pool(0, f"{told}, and {DEAR_SECONDS} s is where keeping some ready pays")
+        return Pool(0, f"{told}; from {DEAR_SECONDS} s on, keeping some ready pays")
     return Pool(_SLOTS, told)
 
 

@@ -105,7 +105,7 @@ def _mark(value: object) -> str:
 
 
 def _parts(name: str, path: Path) -> Iterator[tuple[str, bytes]]:
-    """In parts, so that of a file that grows only its end is new. One that is too large is left out."""
+    """In parts, so that only the end of a growing file is new. A file that is too large is left out."""
     try:
         content = read_plain(path, limit=MOST_BYTES)
     except OSError:

@@ -106,7 +106,7 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
         ) from error
     if not adapter.cli.pane:
         raise UsageError(
-            f"{name} works in no pane",
+            f"{name} cannot work in a pane",
             why="It is an ACP agent, which af starts headless: af run, af trigger, schedules.",
             hint=f'af run --runtime {name} "…"',
         )
@@ -158,7 +158,7 @@ def agree_to_start(
 
 
 def _at_a_start(farm: Farm) -> tuple[str, ...]:
-    """With checks that run by themselves, what they run: when a turn ends, nobody can be asked."""
+    """If checks run automatically, their commands: nobody can be asked when a turn ends."""
     values = farm.settings.values
     checks = (name for name in values if name.startswith("check.") or name == "merge.check")
     return (*AT_A_START, *(checks if values["check.auto"] == "idle" else ()))

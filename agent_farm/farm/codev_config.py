@@ -32,7 +32,7 @@ _WHY = {
     "roles.dir": "roles are read from codev/roles",
     "templates.dir": "prompts are read from codev/protocols",
 }
-_NOTHING_LIKE_IT = "af has nothing like it"
+_NOTHING_LIKE_IT = "af has no equivalent"
 
 
 class Equal(Struct, frozen=True):
@@ -96,7 +96,7 @@ def _builder(key: str, value: object) -> Iterator[Equal | Left]:
 
 def _harness(key: str, value: object) -> Iterator[Equal | Left]:
     runtime = _runtimes().get(str(value))
-    yield Equal(key, {"spawn.runtime": runtime}) if runtime else Left(key, f"no runtime is called {value}")
+    yield Equal(key, {"spawn.runtime": runtime}) if runtime else Left(key, f"there is no runtime {value}")
 
 
 def _files(key: str, value: object) -> Iterator[Equal | Left]:
@@ -114,12 +114,12 @@ def _setup(key: str, value: object) -> Iterator[Equal | Left]:
 
 def _checks(key: str, value: object) -> Iterator[Equal | Left]:
     if not isinstance(value, Mapping):
-        raise TypeError("it is no table")
+        raise TypeError("it is not a table")
     for name, check in value.items():
         own = f"{key}.{name}"
         command = check.get("command")
         if check.get("skip"):
-            yield Left(own, "a check that is not declared is not run")
+            yield Left(own, "checks that are not declared do not run")
         elif not isinstance(command, str) or not command.strip():
             yield Left(own, "it has no command of its own")
         elif not CHECK_NAME.fullmatch(name):
@@ -140,9 +140,9 @@ def _forge(key: str, value: object) -> Iterator[Equal | Left]:
 
 def _texts(value: object) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise TypeError("it is no list")
+        raise TypeError("it is not a list")
     if not all(isinstance(one, str) for one in value):
-        raise TypeError("it holds what is no text")
+        raise TypeError("it contains something that is not text")
     return [one for one in value if one.strip()]
 
 

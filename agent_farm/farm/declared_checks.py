@@ -26,7 +26,7 @@ class Check(Struct, frozen=True):
 def declared_checks(farm: Farm) -> tuple[Check, ...]:
     """What work must pass to be proven and to land: [check] and each [check.NAME], else merge.check.
 
-    As written: whoever runs one asks for consent first (`agree_to_checks`), and running it demands it.
+    As written: running one requires consent, which the caller asks for first (`agree_to_checks`).
     """
     values = farm.settings.values
     found = [("check", _ALONE), *((name, f"check.{name}.command") for name in _named(values))]

@@ -1,4 +1,4 @@
-"""The end of a builder's run: its session, its processes, and what of its environment is on disk."""
+"""The end of a builder's run: its session, its processes, and the part of its environment on disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _closed(farm: Farm, server: TmuxServer, panes: Mapping[str, PaneFacts]) -> d
 
 
 def end_left(records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
-    """What is left of runs that nobody keeps any more; those that did not end, by builder."""
+    """Ends what is left of runs without a keeper; returns the processes that did not end, by builder."""
     left = end_runs([record.run for record in records])
     return {
         record.id: AgentFarmError(
@@ -86,5 +86,5 @@ def forget_secrets(run: RunPaths) -> None:
     for path in stale_temporaries(run.directory):
         path.unlink(missing_ok=True)
     if has_secrets(run):
-        with suppress(NotLaunchable, OSError):  # a full disk: doctor tells of it
+        with suppress(NotLaunchable, OSError):  # a full disk: doctor reports it
             forget_environment(str(run.directory))

@@ -70,10 +70,10 @@ def gather(
     stopping: Collection[str] = (),
     seen: Mapping[str, TreeState] | None = None,
 ) -> dict[str, Evidence | AgentFarmError]:
-    """Everything that speaks against removing each, asked afresh; or why that cannot be told.
+    """Everything that speaks against removing each, asked afresh; or why that is unknown.
 
-    Running does not, for those in a state of `stopping`: they are stopped first. `seen` are worktrees as they
-    were looked at a moment ago, by a caller that looks once more before anything is final.
+    Running does not, for those in a state of `stopping`: they are stopped first. `seen` are worktrees as read
+    a moment ago by a caller that checks again before anything is final.
     """
     panes = find_panes(record for record in records if record.state != "queued")
     statuses = read_statuses(farm, records, panes)

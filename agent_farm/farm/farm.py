@@ -83,7 +83,7 @@ class Farm(Struct, frozen=True):
         meant = records.match(id)
         raise UsageError(
             f"{id} is not a whole builder id",
-            why="Removing a builder takes its whole id.",
+            why="Removing a builder needs its whole id.",
             hint=f"af prune {meant.id}",
         )
 
@@ -95,10 +95,10 @@ def open_farm(
     was_moved: bool = False,
     step: Step = lambda what, done, total: None,
 ) -> Farm:
-    """The farm `cwd` lies in, found from a linked worktree too, and made right where it was moved or copied.
+    """The farm of `cwd`, found from a linked worktree, too, and repaired if it was moved or copied.
 
-    `tell` gets what was done to that end, and what becomes of builders whose making was cut short; `step`
-    how far what takes long is.
+    `tell` gets what was repaired, and what happens to builders whose spawn was cut short; `step` the progress
+    of long work.
     """
     place = settle_home(find_repository(cwd), was_moved=was_moved)
     for text in place.told:

@@ -54,7 +54,7 @@ class FixedPort:
         return turn.builder if turn else None
 
     def target(self) -> tuple[str, int] | None:
-        """The builder, and where its server is; None of one that is gone."""
+        """The builder, and where its server is; None if it is gone."""
         id = self.chosen()
         record = self.farm.registry.read().get(id) if id else None
         return (record.id, record.ports[0]) if record and record.ports else None

@@ -75,7 +75,7 @@ def _config(root: Path) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise AgentFarmError(f"{_CONFIG} is not valid JSON", why=str(error)) from None
     if not isinstance(config, dict):
-        raise AgentFarmError(f"{_CONFIG} is no JSON object")
+        raise AgentFarmError(f"{_CONFIG} is not a JSON object")
     return config
 
 

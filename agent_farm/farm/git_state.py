@@ -27,12 +27,12 @@ from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landings import Landing, Question, read_landings
 from agent_farm.git.remotes import Upstream, upstreams_of
 
-# A status that people watch answers in time; what was not read by then is shown with its age.
+# A watched status must be fast; what was not read in time is shown with its age.
 BOUND_SECONDS = 0.5
 FRESH_SECONDS = 600.0
 # More than git answers for in that time: what was not asked yet has its turn the next time.
 _MOST_ASKED = 100
-# By then git has been ended, so that there is time to tell what it said.
+# git is ended by then, so that there is time to report its output.
 _ASKING_PART = 0.9
 
 Missing = Literal["base", "branch"]
@@ -209,7 +209,7 @@ def _seen(tree: TreeState, now: float, look: str, whole: str) -> GitState:
 
 
 def _as_before(record: BuilderRecord, state: GitState, compared: _Compared) -> GitState:
-    """Of a worktree that was not asked; what is on branches is as of now all the same."""
+    """For a worktree that was not asked; its branches are read anyway."""
     if record.id not in compared.heads:
         return state
     moved = compared.heads[record.id] != state.commit

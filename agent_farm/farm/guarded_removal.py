@@ -20,7 +20,7 @@ from agent_farm.farm.trash import Kept, begun_removals
 from agent_farm.git.changes import TreeState
 
 _BY = "by af prune --stop"
-_TRIES = 3  # a worktree in which somebody goes on writing is not removed
+_TRIES = 3  # a worktree that somebody keeps writing in is not removed
 
 
 class Waived(Struct, frozen=True):
@@ -42,10 +42,10 @@ def prune(farm: Farm, record: BuilderRecord, waived: Waived) -> Kept:
 def prune_several(
     farm: Farm, ids: Sequence[str], waived: Waived, seen: Mapping[str, TreeState] | None = None
 ) -> Iterator[tuple[str, Kept | AgentFarmError]]:
-    """Each that was removed, or WorkWouldBeLost with the evidence.
+    """Each builder that was removed, or WorkWouldBeLost with the evidence.
 
-    With `stop` one that runs is stopped first, unless it is refused anyway: then it goes on. `seen` are
-    worktrees as they were a moment ago: they are looked at once more all the same.
+    With `stop` a running one is stopped first, unless it is refused anyway. `seen` are worktrees as read a
+    moment ago; they are still checked again.
     """
     return each_held(farm, ids, lambda records: _remove(farm, records, waived, seen))
 
@@ -72,7 +72,7 @@ def _remove(
             return done
     return done | {
         record.id: WorkWouldBeLost(
-            f"{record.id} was not removed", why="Somebody keeps writing in its worktree."
+            f"{record.id} was not removed", why="Something keeps writing in its worktree."
         )
         for record in left
     }

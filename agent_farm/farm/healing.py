@@ -33,7 +33,7 @@ _NAMED = 5  # files of somebody's that a message names
 
 
 class Settled(Struct, frozen=True):
-    """What became of a builder whose making was cut short; not `done` is as it was."""
+    """What became of a builder whose spawn was cut short; if not `done`, it is unchanged."""
 
     text: str
     done: bool = True
@@ -94,8 +94,8 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     work = _own_work(farm, record)
     kept = [] if work else _remove_tree(farm, record)
     if work := work or _own_work(farm, record):
-        farm.registry.put(record.with_state("failed", f"its start was cut short; it holds {work}"))
-        return [f"{record.id} is kept, as failed: it holds {work}"]
+        farm.registry.put(record.with_state("failed", f"its start was cut short; it has {work}"))
+        return [f"{record.id} is kept as failed: it has {work}"]
     _remove_branch(farm, record)
     _empty_run(farm.run(record.id))
     release_ports(farm.root, [record.id])
@@ -145,7 +145,7 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def _remove_branch(farm: Farm, record: BuilderRecord) -> None:
-    """Only a branch that this spawn made; git refuses if it is no longer where it began."""
+    """Only a branch that this spawn made; git refuses if it has moved."""
     if record.new_branch and farm.repository.branch_commit(record.branch):
         with suppress(AgentFarmError):
             delete_branch(farm.repository, record.branch, record.base_commit)

@@ -58,7 +58,7 @@ class Home(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """The farm as it is to be opened; `told` is what was done about it, for the person."""
+    """The farm to open; `told` are messages about what was done to it."""
 
     repository: Repository
     paths: FarmPaths
@@ -66,7 +66,7 @@ class Place(Struct, frozen=True):
 
 
 def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
-    """Whoever opens a farm passes here. `was_moved`: a person says so, whatever can be seen."""
+    """Every command that opens a farm passes here. `was_moved`: a person says so, whatever can be seen."""
     paths = FarmPaths(repository.root, called=repository.name_in(repository.root))
     if not paths.state.is_dir():
         return Place(repository, paths)
@@ -110,8 +110,8 @@ def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved
     if home.namespace != _namespace() and not was_moved:
         raise AgentFarmError(
             f"This farm's home is {home.root}, which cannot be seen from here",
-            why="It may be mounted elsewhere, in a container say. Its worktrees are named by their paths: "
-            "what is made right for here is wrong there, so nothing is changed.",
+            why="It may be mounted elsewhere, in a container for example. Worktrees are registered by"
+            " their paths; what is right here would be wrong there, so nothing is changed.",
             hint=as_command("af", "doctor", "--moved"),
         )
     elsewhere = None if was_moved else _where_it_runs(repository.root, paths)
@@ -230,7 +230,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _namespace() -> str:
-    """Which mounts this process sees; nothing where the system does not say."""
+    """Which mounts this process sees; empty if the system does not say."""
     with suppress(OSError):
         return os.readlink(_NAMESPACE)
     return ""

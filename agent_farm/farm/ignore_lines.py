@@ -60,7 +60,7 @@ _RULES = (
         wants=r"^norecursedirs\s*=",
         unless=rf"(?s:^norecursedirs\s*=((?!^\w).)*(\.\*|{_OURS}))|^testpaths\s*=\s*\[?\s*[\"']?\w",
     ),
-    # it reads git's exclude file unless it is told not to
+    # it reads git's exclude file by default
     _Rule(
         "ruff",
         (".ruff.toml", "ruff.toml", r"pyproject.toml ^\[tool\.ruff"),

@@ -19,6 +19,8 @@ def landing_places(farm: Farm, base: str | None) -> list[str]:
 
 
 def merged_commit(farm: Farm, id: str) -> str | None:
-    """What of this builder the forge has merged, squashed or not; later commits have not landed with it."""
+    """The commit of this builder that the forge has merged, squashed or not; later commits have not landed
+    with it.
+    """
     one = load_if_whole(farm.run(id).pull_request, PullRequest)
     return one.landed_commit if one else None

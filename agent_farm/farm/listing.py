@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Builder(Struct, frozen=True):
-    """What `af status` shows of one builder; `git` is None where it was not asked for or is not known.
+    """What `af status` shows of one builder; `git` is None if it was not asked for or is unknown.
 
-    `renamed_from` is its branch until this look, `host` the machine it is on, if not this one; `seen_at` is
-    when that told of it, where it has not answered since.
+    `renamed_from` is its branch until now, `host` its machine, if not this one; `seen_at` is when that
+    machine last reported it, if it has not answered since.
     """
 
     record: BuilderRecord

@@ -29,9 +29,9 @@ class Held(Struct, frozen=True):
 
 @contextmanager
 def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator[Held]:
-    """Those that nobody works on; one that is busy is in `problems`, as LockTaken.
+    """The locks of idle builders; a busy one is in `problems`, as LockTaken.
 
-    Without a wait two commands over the same builders cannot wait for each other.
+    Since this does not wait, two commands over the same builders cannot wait for each other.
     """
     records, problems = dict[str, BuilderRecord](), dict[str, AgentFarmError]()
     with ExitStack() as stack:
@@ -49,7 +49,7 @@ def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator
                 problems[id] = NotFound(f"{id} was removed in the meantime", hint="af status")
                 continue
             records[id] = now[id]
-            with suppress(AgentFarmError):  # a worktree that is not ours: what is done next says so
+            with suppress(AgentFarmError):  # a worktree that is not ours: the next step reports it
                 records[id] = follow_rename(farm, now[id])
         yield Held(records, problems)
 
@@ -75,7 +75,7 @@ def each_held(
 
 @contextmanager
 def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
-    """The builder's record as it is now: another command may have changed it, or its agent its branch."""
+    """The builder's current record: another command may have changed it, or its agent its branch."""
     with hold_several(farm, [id], wait=LOCK_SECONDS) as held:
         for problem in held.problems.values():
             raise problem

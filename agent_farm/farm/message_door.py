@@ -1,4 +1,4 @@
-"""Messages for a runtime that takes them beside its screen: nothing is typed, a person's draft stays whole.
+"""Messages for a runtime that takes them from its plugin: nothing is typed, and a person's draft stays.
 
 A message is a file in the run's `door`. The runtime's plugin renames it before it passes it on, `af` removes
 it when nobody does: whoever is first has it, so that it is said once or typed once, never both. A builder can
@@ -26,7 +26,7 @@ _LONGEST = 300
 
 
 def pass_in(door: Path, run: str, text: str) -> Delivery | None:
-    """None when it was not taken: then it is to be typed."""
+    """None if it was not taken and has to be typed."""
     if not _is_open(door, run):
         return None
     id = f"{time.time_ns():020d}-{os.urandom(4).hex()}"
@@ -66,7 +66,7 @@ def _outcome(door: Path, id: str) -> Delivery:
     try:
         error = json.loads(read_own(door / f"{id}.done"))["error"]
     except (OSError, DamagedFile, ValueError, KeyError, TypeError, RecursionError) as problem:
-        return Delivery("failed", f"its plugin took it, and does not say what came of it ({problem})")
+        return Delivery("failed", f"its plugin accepted it, but does not report the outcome ({problem})")
     finally:
         for ending in ("taken", "done"):
             with suppress(OSError):

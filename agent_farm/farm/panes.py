@@ -31,7 +31,7 @@ class Found(Struct, frozen=True):
         )
 
     def may_be_stale(self, status: Status, now: float) -> bool:
-        """A turn is said to run, or a hook told of a dialog, and nothing was reported for a while."""
+        """A turn is running, or a hook reported a dialog, and nothing was reported for a while."""
         if self.pane is None or self.pane.dead or now - (status.at or now) < STALE_SECONDS:
             return False
         return status.state == "working" or (status.state == "waiting" and status.source == "hook")

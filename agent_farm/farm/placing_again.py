@@ -1,6 +1,6 @@
-"""A builder from a checkpoint: branch, worktree with what was not committed, journal and conversation.
+"""A builder from a checkpoint: branch, worktree with uncommitted changes, journal and conversation.
 
-It is on record as `creating` until all of it is there, and `stopped` then: whoever asked starts it.
+It is on record as `creating` until it is complete, then as `stopped`; the caller starts it.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ def about_of(farm: Farm, found: Checkpoint, id: str) -> About:
     try:
         about = msgspec.json.decode(read_file(farm.repository, found, "about.json"), type=About)
     except (msgspec.DecodeError, ValueError) as error:
-        raise NoCheckpoint("What was fetched is no checkpoint", why=str(error)) from error
+        raise NoCheckpoint("The fetched commit is not a checkpoint", why=str(error)) from error
     if about.id != id or (about.tip is not None and about.tip not in found.parents):
-        raise NoCheckpoint(f"What was fetched is no checkpoint of {id}")
+        raise NoCheckpoint(f"The fetched commit is not a checkpoint of {id}")
     return about
 
 
 def place_again(
     farm: Farm, told: BuilderRecord, ref: str, *, most_bytes: int, why: str
 ) -> tuple[BuilderRecord, bool]:
-    """The builder, and whether its runtime is to start: not what had ended, or would have to begin anew.
+    """The builder, and whether to start its runtime: not if it had ended, or its conversation is missing.
 
-    What is left here of an earlier one of that id goes into the trash.
+    What an earlier builder of that id left here goes into the trash.
     """
     found = read_checkpoint(farm.repository, ref, most_bytes=most_bytes)
     about = about_of(farm, found, told.id)

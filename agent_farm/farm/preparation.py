@@ -33,7 +33,7 @@ class Preparation(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     def files(self, worktree: Path) -> list[Copy]:
-        """Without what is carried: `carried_output.py` knows what of it fits."""
+        """Without carried output: `carried_output.py` knows how much of it fits."""
         copied = [Copy(self.source / name, worktree / name) for name in self.copies]
         return [*copied, *(Copy(self.source / name, worktree / name, "link") for name in self.links)]
 
@@ -62,7 +62,7 @@ def _nothing(key: str, wished: Sequence[str], there: Sequence[str]) -> Iterator[
     for name in wished:
         plain = name.strip().strip("/")
         if plain and not _PATTERN.search(plain) and not any(f"/{plain}/" in one for one in found):
-            yield f"{key}: {name!r} is nothing that git ignores here, and brings nothing"
+            yield f"{key}: git does not ignore {name!r} here, so it brings nothing"
 
 
 def hide_links(farm: Farm, preparation: Preparation) -> None:

@@ -62,7 +62,7 @@ def take_slot(
             return False
         _marker(slot).unlink()
         try:
-            # Here, where it is nobody's: a kill leaves no builder that holds files of another base.
+            # Here, before it belongs to a builder: a kill leaves no builder with the files of another base.
             if ready[slot].commit != commit:
                 update_slot(farm.repository, slot, commit, fds=(pool_lock,))
             if ready[slot].sparse != record.sparse:
@@ -82,7 +82,7 @@ def take_slot(
 
 
 def refill_later(farm: Farm) -> None:
-    """Have another process make the pool whole; nobody waits for it."""
+    """Have another process fill the pool, without waiting for it."""
     if not pool_of(farm).size and not pool_directory(farm).is_dir():
         return
     start_af(farm.root, "pool", "fill")
@@ -98,7 +98,7 @@ def follow_base(root: Path) -> None:
 
 
 def fill(farm: Farm) -> int:
-    """Make, or bring up to date, as many slots as are to be ready, and remove others; how many are."""
+    """Make or update as many slots as should be ready, and remove others; returns how many are."""
     try:
         with file_lock(farm.paths.locks / "pool-fill.lock", wait=0):
             _fill(farm, _wanted(farm))
@@ -185,7 +185,7 @@ def _fill(farm: Farm, wanted: Held) -> None:
 
 
 def planned(farm: Farm) -> Pool:
-    """How many are to be ready, and why; without being asked for, no more than the disk has room for."""
+    """How many should be ready, and why; unless `pool.size` is set, only as many as fit on the disk."""
     pool = pool_of(farm)
     return pool if not pool.size else _within_room(farm, pool, _wanted(farm))
 
@@ -269,7 +269,7 @@ def _lock(farm: Farm) -> Path:
 
 
 def _store(farm: Farm, slot: Path, held: Held) -> None:
-    """With its output, as far as that fits there; then it is ready."""
+    """With its output, if that fits there; then it is ready."""
     carried = held.carried and bring_output(farm, linked_tree(farm.repository, slot), held.carried)
     store(_marker(slot), replace(held, carried=carried))
 

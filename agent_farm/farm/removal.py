@@ -106,7 +106,7 @@ class _Seen(Struct, frozen=True):
 
 
 def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
-    """None when it holds anything that was not looked at when the removal was allowed."""
+    """None if it contains anything that was not there when the removal was allowed."""
     tree, evidence = linked_tree(farm.repository, kept.worktree), one.evidence
     clean = not evidence.untracked  # then one question answers, too, whether git ignores anything there
     now = tree_state(tree, each_file=not clean, with_ignored=clean)
@@ -152,7 +152,7 @@ def _record(farm: Farm, kept: Kept, look: _Seen, evidence: Evidence, lonely: Seq
     if log.is_file():
         shutil.copyfile(log, kept.branch_log)
     left_out = [path for path in look.ignored if _is_made_again(tree, path)]
-    # In a worktree these are nobody's but the builder's, and git is told to ignore them.
+    # In a worktree only the builder can have made these, and git is told to ignore them.
     ours = [name for line in IGNORED_BY_GIT if os.path.lexists(tree.path / (name := line.strip("/")))]
     own = {*evidence.changed, *evidence.untracked, *look.ignored, *ours} - set(left_out)
     return with_state(
@@ -173,7 +173,7 @@ def _is_made_again(tree: BuilderTree, path: str) -> bool:
 
 
 def settle_removal(farm: Farm, kept: Kept) -> str:
-    """Undo one that was cut short, or carry it to its end. The caller holds the builder's lock."""
+    """Undo or complete a removal that was cut short. The caller holds the builder's lock."""
     current = load_kept(kept.directory)
     if current is None:
         return f"{kept.record.id} is settled"
@@ -193,7 +193,7 @@ def settle_alone(farm: Farm, kept: Kept) -> str:
 
 
 def _undo(farm: Farm, kept: Kept) -> None:
-    """The builder as it was; a removal that is on record by now is left for whoever finishes it."""
+    """Brings back the builder as it was; a removal that is already on record is left to be completed."""
     current = load_kept(kept.directory)
     if current is not None and current.is_removed:
         return

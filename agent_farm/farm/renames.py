@@ -52,11 +52,11 @@ def follow_renames(
 
 
 def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
-    """The record as it is to be; the caller holds the builder's lock.
+    """The record as it should be; the caller holds the builder's lock.
 
-    The branch that is checked out in the worktree, or was when it was renamed, takes the place of one that is
-    gone, if it goes on from where the builder began, is no other builder's, and is not what the builder is to
-    land on.
+    If its branch is gone, the branch checked out in the worktree, or checked out when it was renamed,
+    replaces it, provided that it continues from where the builder began, belongs to no other builder, and is
+    not the builder's target.
     """
     tree = farm.tree(record)
     branch = tree.checked_out().branch or _renamed_to(tree, record.branch)
@@ -93,6 +93,6 @@ def _goes_on(farm: Farm, record: BuilderRecord, branch: str) -> bool:
 
 
 def _was_renamed(farm: Farm, old: str, new: str) -> bool:
-    """git says so in the branch's own reflog."""
+    """git records it in the branch's own reflog."""
     log = run_git(farm.root, "reflog", "show", "--format=%gs", f"refs/heads/{new}", "--", ok=(0, 128))
     return any(line.startswith(f"Branch: renamed refs/heads/{old} to ") for line in log.splitlines())

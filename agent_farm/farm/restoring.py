@@ -66,7 +66,7 @@ def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
-    """Intent before the effect: whoever finds this record knows what was begun."""
+    """Intent before the effect: the record shows what was begun."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     with farm.registry.edit() as records:
         if old.id in records.ids:
@@ -131,7 +131,7 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = Fa
 
 
 def _bring_back_branch(farm: Farm, kept: Kept, tree: BuilderTree) -> None:
-    """Where there is one it is at the same commit, or somebody has gone on with it since."""
+    """If there is one, it is at the same commit, or somebody has committed to it since."""
     now, branch = tree.checked_out(), kept.record.branch
     if now.branch is not None:  # it is done
         return

@@ -42,10 +42,10 @@ def draw_run() -> str:
 
 
 def require_room(farm: Farm, records: Records, *, starting: int = 0) -> None:
-    """AgentFarmError when as many builders run as `limits.max_builders` lets; ask under the registry's lock.
+    """AgentFarmError if `limits.max_builders` are running; call it under the registry's lock.
 
-    One that is being created or cannot be asked counts: it may be running, and so do those that the caller is
-    `starting`. Those that ended or wait do not.
+    Builders that are being created, cannot be asked, or are `starting` count; those that ended or wait do
+    not.
     """
     limit = farm.settings.number("limits.max_builders")
     if not limit or len(records) < limit:
@@ -108,7 +108,7 @@ def start_runtime(
 
 
 def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> dict[str, str]:
-    """What a builder may see: the names of the allow-list, and what tells it who it is."""
+    """What a builder may see: the variables of the allow-list, and those that identify it."""
     env = allowed_environment(
         os.environ,
         key_names=chosen.adapter.cli.own_variables(os.environ, record.model),
@@ -252,9 +252,9 @@ def _shell() -> str:
 
 
 def _command(*words: str) -> list[str]:
-    """What an end leads to goes through the same door as everything else: `af prune`, refusals included.
+    """What follows an end goes through the same door as everything else:
 
-    It is no process of the run that ended.
+    `af prune`, refusals included. It is not a process of the run that ended.
     """
     names = ("TMUX_TMPDIR", "GIT_CONFIG_GLOBAL")  # where this `af` looks, and the pane does not
     where = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]

@@ -12,7 +12,9 @@ from agent_farm.paths import is_below
 
 
 def require_directories(farm: Farm, commit: str, names: Sequence[str], origin: str) -> tuple[str, ...]:
-    """Their paths, each once and none below another; NotFound for what is no directory of the commit."""
+    """Their paths, each once and none below another; NotFound for a path that is not a directory of the
+    commit.
+    """
     paths = [os.path.normpath(name) for name in names]
     there = farm.repository.directories(commit, [path for path in paths if _can_be_one(path)])
     for path in paths:
@@ -47,7 +49,7 @@ def _no_directory(farm: Farm, commit: str, path: str, origin: str) -> NotFound:
     close = nearest(path, known)
     where = f"in {above}" if above else "at the top"
     return NotFound(
-        f"{origin}: {path!r} is no directory of {commit[:10]}",
+        f"{origin}: {path!r} is not a directory in {commit[:10]}",
         why=f"The nearest name is {close}."
         if close
         else f"There are, {where}: {', '.join(known) or 'none'}.",

@@ -1,4 +1,4 @@
-"""What no hook tells: a turn that was interrupted, an error on the screen.
+"""What no hook reports: a turn that was interrupted, an error on the screen.
 
 The screen only corrects a state that nothing reports the end of: a turn that is said to run, a dialog that
 is said to be open. It ends nothing, and the status says where it is from.
@@ -47,7 +47,7 @@ def correct_stale(
 
 
 def _is_still(found: Found, status: Status, now: float) -> bool:
-    """Nothing was drawn for a while, either; whoever waits draws what it likes."""
+    """Nothing was drawn for a while, either; a builder that waits may draw anything."""
     return status.state == "waiting" or found.pane is None or now - found.pane.activity >= STALE_SECONDS
 
 
@@ -59,12 +59,12 @@ def _adapter(farm: Farm, runtime: str) -> RuntimeAdapter | None:
 
 
 def _can_be_read(adapter: RuntimeAdapter, status: Status) -> bool:
-    """Whoever waits for something else goes on waiting, whatever the screen shows."""
+    """A builder that waits for something else keeps waiting, whatever the screen shows."""
     return status.state == "working" or status.event in adapter.cli.hooks.unsure
 
 
 def label_screen(captured: str, patterns: Screen) -> tuple[str, str | None]:
-    """dialog, draft, working, failed, ready or unknown, and the line that says so.
+    """dialog, draft, working, failed, ready or unknown, and the line that shows it.
 
     A turn that runs shows an input line, too; so does one that ended with an error.
     """
@@ -84,7 +84,7 @@ def label_screen(captured: str, patterns: Screen) -> tuple[str, str | None]:
 
 
 def _paragraph(text: str, begin: int) -> str:
-    """A message goes on in further lines, up to an empty one."""
+    """A message continues on further lines, up to an empty one."""
     return " ".join(text[begin:].partition("\n\n")[0].split())[:_LONGEST]
 
 

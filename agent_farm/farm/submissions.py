@@ -29,7 +29,7 @@ def has_come(events: Path, offset: int, wanted: tuple[str, str, str]) -> bool:
 
 
 def was_submitted(farm: Farm, record: BuilderRecord, text: str, *, since: float) -> bool:
-    """Whether its runtime said so; one that has no event for it says nothing."""
+    """Whether its runtime reported it; some runtimes have no event for it."""
     try:
         own_words = get_adapter(record.runtime, farm.root).cli.own_words
     except ValueError:

@@ -1,4 +1,4 @@
-"""Ignored directories that a package manager or a checker made, and makes again: nobody wrote in them.
+"""Ignored directories that a package manager or a checker made and can make again: nobody wrote in them.
 
 A name alone says nothing: `build/`, `target/` or a `node_modules/` made by hand may hold what exists nowhere
 else. Only the mark that the tool itself leaves in the directory counts.
@@ -24,7 +24,7 @@ _MARKS = {
 
 
 def is_tool_made(root: Path, path: str) -> bool:
-    """Told by its name and one mark in it; not by way of a link, nor where it cannot be read."""
+    """Recognised by its name and a mark in it; not through a link, nor if it cannot be read."""
     directory = root / path
     if os.path.realpath(directory) != os.path.join(os.path.realpath(root), os.path.normpath(path)):
         return False

@@ -72,7 +72,7 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def goes(self) -> bool:
-        """Whether the branch goes with the builder; one that was the user's before stays."""
+        """Whether the branch is removed with the builder; a branch that was the user's before stays."""
         return self.record.new_branch or self.record.branch.startswith("builder/")
 
     @property
@@ -151,7 +151,7 @@ def _all(farm: Farm) -> list[Kept]:
 
 
 def not_understood(farm: Farm) -> list[Path]:
-    """What lies in the trash and is neither a removal nor anything else that `af` put there."""
+    """Entries of the trash that are neither removals nor anything else that `af` put there."""
     return [
         path
         for path in sorted(farm.paths.trash.glob("[!.]*"))

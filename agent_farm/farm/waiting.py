@@ -57,7 +57,7 @@ def store_order(
     prompt: str | None,
     issue: dict[str, Any] | None,
 ) -> None:
-    """Before the record: an order that nobody has on record is an order that was not given."""
+    """Written before the record: without the record, the order does not count."""
     make_directory(queue_directory(farm.paths))
     shown = stored_record(record, farm.paths)
     store(_file(farm, record.id), Order(request, str(directory), prompt, issue, shown))
@@ -69,7 +69,7 @@ def load_order(farm: Farm, id: str) -> Order:
     try:
         return load(path, Order)
     except FileNotFoundError:
-        raise DamagedFile(f"What {id} was to do is gone", why=f"There is no {path}.") from None
+        raise DamagedFile(f"The task of {id} is gone", why=f"There is no {path}.") from None
 
 
 def forget_order(farm: Farm, id: str) -> None:
@@ -112,12 +112,12 @@ def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
         with suppress(OSError):
             farm.run(record.id).directory.rmdir()
         del records[record.id]
-    drop_stale_orders(farm)  # its own, unless its id has been given to the next one meanwhile
+    drop_stale_orders(farm)  # its own, unless another builder has its id by now
     return kept
 
 
 def keep_prompt(farm: Farm, id: str) -> Path:
-    """Where the prompt is now, if it had one, of one that is forgotten."""
+    """The new place of a forgotten builder's prompt, if it had one."""
     kept = _forgotten(farm) / f"{id}-{time.time_ns()}.md"
     make_directory(kept.parent)
     with suppress(FileNotFoundError):
@@ -126,7 +126,7 @@ def keep_prompt(farm: Farm, id: str) -> Path:
 
 
 def expire_forgotten(farm: Farm, age: float) -> Iterator[tuple[str, int]]:
-    """Delete the prompts of those that were taken out of the queue so long ago; tells of whom, and when."""
+    """Delete the prompts of builders taken out of the queue that long ago; returns which, and when."""
     limit = time.time() - age
     for path in sorted(_forgotten(farm).glob("*.md")):
         name = _FORGOTTEN.fullmatch(path.name)
@@ -158,7 +158,7 @@ def has_room(farm: Farm, records: Records) -> bool:
 
 
 def start_later(farm: Farm) -> None:
-    """Have another process start whoever can start; nobody waits for it."""
+    """Have another process start queued builders, without waiting for it."""
     if not any(_files(farm.paths)):
         return
     mark_looked(farm)
@@ -166,7 +166,7 @@ def start_later(farm: Farm) -> None:
 
 
 def nudge(farm: Farm) -> None:
-    """The same, unless somebody has just looked: for whoever passes by."""
+    """The same for every other command, unless the queue was just checked."""
     with suppress(OSError):
         if time.time() - lock_path(farm.paths).stat().st_mtime < _NUDGE_SECONDS:
             return

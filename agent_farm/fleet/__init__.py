@@ -1,1 +1,1 @@
-"""Builders on other machines: who is where, and how one machine is asked."""
+"""Builders on other machines: which builder is where, and how a machine is called."""

@@ -53,7 +53,7 @@ class Machine(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A builder as its machine told of it last."""
+    """A builder as its machine last reported it."""
 
     record: BuilderRecord
     status: Status
@@ -69,7 +69,7 @@ class Kept(Struct, frozen=True):
 
 
 class Placed(Struct, frozen=True):
-    """A builder of this farm that is on another machine; without a `row` nobody has seen it there yet.
+    """A builder of this farm that is on another machine; without a `row` it has not been seen there yet.
 
     `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none. `runtime`
     and `permissions` were named here: what its machine says of them brings it no key, and no more room.

@@ -100,7 +100,7 @@ def cluster_of(book: Book, host: str) -> Cluster | None:
     if not is_of_cluster(book.machine(host)):
         return None
     if book.cluster is None:
-        raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
+        raise Unreachable(f"{host} is in a cluster, but this farm uses none", hint="af fleet up")
     return book.cluster
 
 
@@ -150,7 +150,7 @@ def call_program(
     try:
         message = msgspec.json.encode(asked)
     except UnicodeEncodeError as error:
-        what = f"What {address.host} is asked is not valid UTF-8"
+        what = f"The request to {address.host} is not valid UTF-8"
         raise UsageError(what, why=f"It holds {error.object[error.start]!r}.") from error
     if cluster is not None:
         return _answer_in(
@@ -174,7 +174,7 @@ def _answer_in(lines: Iterator[bytes], address: Address, program: str, tell: Tel
             raise error_of_machine(address, said["error"])
         elif isinstance(said.get("answer"), dict):
             return dict(said["answer"])
-    raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without a word.")
+    raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without output.")
 
 
 def _over_ssh(address: Address, program: str, message: bytes, seconds: float) -> Generator[bytes]:
@@ -217,7 +217,7 @@ def _read(address: Address, line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Unreachable(f"{address.host} answered what is no JSON", why=repr(line[:80]))
+        raise Unreachable(f"{address.host} sent an answer that is not JSON", why=repr(line[:80]))
     return found
 
 

@@ -68,7 +68,7 @@ def require_valid(terms: Terms, id: str, term: int) -> None:
 
 
 def superseded(terms: Terms, fences: Mapping[str, int]) -> list[str]:
-    """Those that are to end: of a lower term than home says, which has not been heard before."""
+    """Builders to end: their term is lower than home's, which is news here."""
     return [
         id for id, term in fences.items() if terms.lowest.get(id, 0) < term and terms.held.get(id, 0) < term
     ]

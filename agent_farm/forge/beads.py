@@ -20,7 +20,7 @@ _FREE = ("--status", "open", "--assignee", "")
 
 
 def bead(root: Path, id: str) -> Item:
-    """One that is closed counts as done; one that somebody is at does not."""
+    """A closed issue counts as done; one that somebody works on does not."""
     found = _items(_bd(root, id).ask("show", id, "--json", what=f"read {id}"))
     if not found:
         raise ForgeError(f"bd knows no {id}", hint="bd ready")
@@ -28,7 +28,7 @@ def bead(root: Path, id: str) -> Item:
 
 
 def ready_beads(root: Path) -> list[Item]:
-    """Those that nothing blocks, by bd's own word, and that nobody is at: some versions list those, too."""
+    """Issues that bd reports as ready and that nobody works on: some versions list those, too."""
     many = ("ready", "--limit", str(MOST_ITEMS), "--json")
     return _items(_bd(root).ask(*many, what="list what is ready"), state="open")
 
@@ -37,8 +37,8 @@ def claim(root: Path, id: str) -> None:
     """Refused where somebody else was faster: bd then prints no issue, and some versions end with 0."""
     if not _bd(root, id).run("update", id, "--claim", "--json", what=f"claim {id}").strip():
         raise ForgeError(
-            f"{id} is claimed already",
-            why="bd show names who has it; an issue that nobody is at any more can be given back.",
+            f"{id} is already claimed",
+            why="bd show names who has it; an issue that nobody works on any more can be given back.",
             hint=giving_back(id),
         )
 
@@ -59,7 +59,7 @@ def close(root: Path, id: str, builder: str) -> None:
 def _bd(root: Path, id: str | None = None) -> ForgeCli:
     """To be asked about the issue of that id, where there is one."""
     if id is not None and not _ID.fullmatch(id):
-        raise UsageError(f"{id!r:.80} is no issue of beads", hint="bd ready")
+        raise UsageError(f"{id!r:.80} is not an issue of beads", hint="bd ready")
     program = shutil.which("bd")
     if program is None:
         raise ToolMissing("bd is not installed", why="Issues of beads are read through it.")

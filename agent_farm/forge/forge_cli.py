@@ -53,7 +53,7 @@ class ForgeCli:
             return json.loads(output)
         except (ValueError, RecursionError) as error:
             raise ForgeError(
-                f"{self.name} could not {what}", why=f"What it printed is not JSON: {error}"
+                f"{self.name} could not {what}", why=f"Its output is not JSON: {error}"
             ) from None
 
     def run(self, *args: str, what: str) -> str:
@@ -96,7 +96,7 @@ def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]
 
 
 def choose_forge(root: Path, remote_url: str | None, *, setting: str | None) -> ForgeCli:
-    """The setting's program, else the one the remote's host names, else the only one that is installed."""
+    """The setting's program, else the one for the remote's host, else the only one installed."""
     host = host_of(remote_url)
     wanted = setting or next((name for name, word in _NAMES.items() if word.lower() in (host or "")), None)
     installed = {name: path for name in _NAMES if (path := shutil.which(name))}
@@ -107,7 +107,7 @@ def choose_forge(root: Path, remote_url: str | None, *, setting: str | None) -> 
     where = f" for {host}" if host else ""
     if wanted is None and installed:
         raise ToolMissing(
-            f"Both gh and glab are installed, and neither is known to be the one{where}",
+            f"Both gh and glab are installed, and it is unknown which one to use{where}",
             hint="af config set forge.command glab",
         )
     raise ToolMissing(

@@ -60,7 +60,7 @@ def issue_number(reference: str) -> int:
     found = _REFERENCE.fullmatch(reference.strip()) or _URL.fullmatch(reference.strip())
     if found is None:
         raise UsageError(
-            f"{reference!r:.80} is no issue",
+            f"{reference!r:.80} is not an issue",
             why="An issue is a number, or its whole address.",
             hint="af spawn --issue 42",
         )
@@ -80,7 +80,7 @@ def fetch_issue(cli: ForgeCli, reference: str) -> Issue:
         asked = ("--comments", "--per-page", _COMMENTS_ASKED, "--output", "json")
         issue = _of_gitlab(number, cli.ask("issue", "view", given, *asked, what=what))
     if not issue.title:
-        raise ForgeError(f"{cli.name} could not {what}", why="What it printed has no title.")
+        raise ForgeError(f"{cli.name} could not {what}", why="Its output has no title.")
     return issue
 
 

@@ -1,4 +1,4 @@
-"""Pull requests of GitHub, merge requests of GitLab: one of a branch, opened, updated and looked at."""
+"""Pull requests of GitHub, merge requests of GitLab: a branch's, opened, updated and read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def update_request(cli: ForgeCli, number: int, title: str, body: str) -> None:
 
 
 def _with_body(cli: ForgeCli, asked: tuple[str, ...], body: str, what: str) -> None:
-    """By a file: it is no argument that a program could take for something else."""
+    """Through a file, since an argument could be mistaken for an option."""
     with tempfile.TemporaryDirectory(prefix="af-pr-") as scratch:
         file = Path(scratch, "body.md")
         file.write_text(_cut(body), encoding="utf-8", errors="replace")
@@ -98,7 +98,7 @@ def _request(cli: ForgeCli, row: object, what: str) -> Request:
     head = words_of(row, "headRefOid") or words_of(row, "sha")
     url = words_of(row, "url") or words_of(row, "web_url")
     if not isinstance(number, int) or state is None or not _is_commit(head):
-        raise ForgeError(f"{cli.name} could not {what}", why="What it printed is no pull request.")
+        raise ForgeError(f"{cli.name} could not {what}", why="Its output is not a pull request.")
     into = words_of(row, "baseRefName") or words_of(row, "target_branch")
     is_address = url.startswith(("https://", "http://")) and url.isprintable() and " " not in url
     return Request(number, url if is_address else "", state, head, into)

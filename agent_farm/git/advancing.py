@@ -25,7 +25,7 @@ class MergeRefused(AgentFarmError):
 
 
 class HeadMoved(MergeRefused):
-    """Somebody committed or switched meanwhile: what was prepared fits no more."""
+    """Somebody committed or switched meanwhile: the prepared move no longer applies."""
 
 
 def advance(

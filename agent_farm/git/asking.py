@@ -25,8 +25,8 @@ _A_DAY = 86_400.0
 class Asking(Generic[K, V]):
     """They are asked in the order given, from the moment this is made.
 
-    What fails, or comes later than `until` (of the monotonic clock), has no answer: it is not known. A
-    program that not even a kill ends (its disk hangs, say) holds up nobody.
+    A question that fails, or takes longer than `until` (of the monotonic clock), has no answer. A program
+    that not even a kill ends (its disk hangs, for example) does not delay the others.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Asking(Generic[K, V]):
 
 
 def all_at_once(questions: Mapping[K, Callable[[], V]]) -> dict[K, V]:
-    """What each answers; raises the error of one that has no answer."""
+    """The answer of each; raises the error of one without an answer."""
     answers: dict[K, V] = {}
     for name, answer in side_by_side(questions, workers=len(questions)).items():
         if isinstance(answer, AgentFarmError):
@@ -80,7 +80,7 @@ def side_by_side(
     workers: int | None = None,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[K, V | AgentFarmError]:
-    """What each answers, or the error that it ends in; all are waited for.
+    """The answer or error of each; waits for all.
 
     An interrupt begins no further one, and comes once those that had begun have ended. `step` is told how
     many have been answered.
@@ -114,7 +114,7 @@ def as_asked(
 ) -> Iterator[tuple[K, V | AgentFarmError]]:
     """As `side_by_side`, each as soon as it and all before it have answered.
 
-    After an interrupt, too, whatever came of those that had begun is told.
+    Even after an interrupt, the results of those that had begun are yielded.
     """
     from queue import SimpleQueue  # with heapq, which a status does without
 

@@ -76,7 +76,7 @@ def operation_of(where: Checkout) -> Operation | None:
 
 
 def parse_status(output: str) -> TreeState:
-    """What `git status` with `STATUS` printed; what is under way it does not say."""
+    """The output of `git status` with `STATUS`; it does not say which operation is under way."""
     facts: dict[str, str] = {}
     dirty, untracked, ignored = [], [], []
     for entry in paths_of(output):

@@ -56,7 +56,7 @@ _OPTIONS = dict.fromkeys(("diff", "diff-files", "diff-index", "diff-tree", "log"
     "status": (_NOT_INTO,)
 }
 
-# What status shows in place of a git state that nobody may ask for.
+# What status shows if git must not be asked.
 Word = Literal["no tree", "not ours"]
 
 

@@ -155,5 +155,5 @@ def drop_checkpoints(repository: Repository, known: Sequence[str]) -> None:
 
 
 def is_name(path: str) -> bool:
-    """Whether git's importer takes the name as it is written."""
+    """Whether git's importer accepts the name as written."""
     return path.isprintable() and not path.startswith('"') and "\n" not in path

@@ -1,4 +1,4 @@
-"""Large files in checkpoints: one that changes all the time is not stored anew each time.
+"""Large files in checkpoints: one that changes all the time is not stored each time.
 
 What is stored stays until git collects it, here and at home. So large files have a budget for each worktree;
 one that is over it stays in the checkpoint as it was stored last.
@@ -29,7 +29,7 @@ _Mode = Annotated[str, Meta(pattern=r"\A100(644|755)\Z")]
 
 
 class Taken(Struct, frozen=True):
-    """As it was stored last: `mark` says when it has changed since."""
+    """As last stored: `mark` changes when the file does."""
 
     mark: str
     mode: _Mode

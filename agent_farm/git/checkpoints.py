@@ -1,4 +1,4 @@
-"""A checkpoint that another machine made: fetched beside the last one, looked at, and believed or dropped."""
+"""A checkpoint that another machine made: fetched beside the last one, checked, and kept or dropped."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kept_ref(builder: str) -> str:
 
 
 def coming_ref(ref: str) -> str:
-    """Where one lies that nobody has looked at, and that may take the place of that one."""
+    """The ref of a fetched checkpoint that is not checked yet, and that may replace that one."""
     return f"{ref}-coming"
 
 
@@ -60,7 +60,7 @@ def read_checkpoint(repository: Repository, ref: str, *, most_bytes: int) -> Che
     try:
         return _read(repository, ref, most_bytes)
     except (GitError, ValueError) as error:
-        raise NoCheckpoint("What was fetched is no checkpoint", why=str(error)) from error
+        raise NoCheckpoint("The fetched commit is not a checkpoint", why=str(error)) from error
 
 
 def _read(repository: Repository, ref: str, most_bytes: int) -> Checkpoint:
@@ -76,18 +76,18 @@ def _read(repository: Repository, ref: str, most_bytes: int) -> Checkpoint:
         elif not (kind == "tree" and path in ("run", "talk")) and (mode, path) != (_FILE, "about.json"):
             raise ValueError(f"It holds {path!r:.80}.")
     if WORK not in trees:
-        raise ValueError("It holds no worktree.")
+        raise ValueError("It contains no worktree.")
     for mode, kind, name, size, path in _entries(
         repository, commit, "-r", "-l", "--", "run", "talk", "about.json"
     ):
         if mode != _FILE or kind != "blob" or not is_below(path):
-            raise ValueError(f"{path!r:.80} is no plain file.")
+            raise ValueError(f"{path!r:.80} is not a regular file.")
         files[path] = (name, size)
     total = sum(size for _, size in files.values())
     for tree in trees.values():
         total += _changed_bytes(repository, parents[0], tree)
     if total > most_bytes or len(files) > _MOST_FILES:
-        raise ValueError(f"It holds {len(files)} files and {total} bytes.")
+        raise ValueError(f"It contains {len(files)} files and {total} bytes.")
     return Checkpoint(commit, parents, trees[WORK], trees.get(INDEX), files)
 
 
@@ -123,7 +123,7 @@ def read_file(repository: Repository, found: Checkpoint, path: str) -> bytes:
 
 
 def keep(repository: Repository, coming: str, commit: str, ref: str) -> None:
-    """It has been looked at: the last one goes as this one comes."""
+    """It has been checked, and replaces the last one in one step."""
     lines = f"start\nupdate {ref} {commit}\ndelete {coming}\ncommit\n"
     run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
 

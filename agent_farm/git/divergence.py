@@ -97,7 +97,7 @@ def parents_of(
 
 
 def reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
-    """`commit` and its ancestors, as far as they are known."""
+    """`commit` and those of its ancestors that are known."""
     reached: set[str] = set()
     waiting = [commit]
     while waiting:

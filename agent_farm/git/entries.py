@@ -125,7 +125,7 @@ def _blob(content: bytes) -> str:
 
 
 def quoted(path: str) -> str:
-    """As git quotes: names with line breaks and bytes that are no UTF-8 stay whole."""
+    """As git quotes: names with line breaks and bytes that are not UTF-8 stay intact."""
     return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + '"\n'
 
 

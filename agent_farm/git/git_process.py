@@ -86,7 +86,7 @@ def own_environment() -> dict[str, str]:
 
 
 def git_environment() -> dict[str, str]:
-    """As `own_environment`, for a git that nobody answers and whose words are read."""
+    """As `own_environment`, for a git that runs unattended and whose output is parsed."""
     kept = own_environment()
     # Optional locks are for refreshing an index nobody asked to refresh: a builder's own git would then fail.
     return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
@@ -118,7 +118,7 @@ def git_deadline(seconds: float) -> Iterator[None]:
 
 
 def run_git(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
-    """stdout as text; bytes that are no UTF-8 survive as surrogates, as they do in paths."""
+    """stdout as text; bytes that are not UTF-8 survive as surrogates, as they do in paths."""
     return run_git_bytes(cwd, *args, ok=ok, **options).decode("utf-8", "surrogateescape")
 
 
@@ -141,7 +141,7 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
 
 
 def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
-    """Exit status, stdout and stderr, for callers to whom a failure is an answer."""
+    """Exit status, stdout and stderr, for callers that expect failures."""
     given, base, timeout = options.get("input"), options.get("base"), time_left(options.get("timeout"))
     input = given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given
     if timeout is not None and timeout <= 0:

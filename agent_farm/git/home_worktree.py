@@ -28,7 +28,7 @@ def home_worktree(common_dir: Path) -> Registration:
     if not there:
         raise AgentFarmError(
             f"The bare repository {common_dir} has no worktree",
-            why="A farm lives in one of them: builders, settings and what is landed.",
+            why="A farm needs one for its builders and settings, and to land work in.",
             hint=_adding(common_dir),
         )
     main = branch_in(common_dir)
@@ -59,7 +59,7 @@ def _connected(one: Registration, common_dir: Path) -> Registration:
         beside = common_dir.parent / one.tree.name  # where it is when both were moved
         place = beside if not one.tree.exists() and beside.is_dir() else one.tree
         raise AgentFarmError(
-            f"The farm's home {one.tree} and its repository {common_dir} do not name each other",
+            f"The farm's home {one.tree} and its repository {common_dir} do not refer to each other",
             why="One of them was moved.",
             hint=as_command("git", "-C", common_dir, "worktree", "repair", place),
         )

@@ -17,7 +17,7 @@ _OURS = (".builders/", ".agent-farm/")
 
 
 def keep_apart(repository: Repository) -> None:
-    """git neither shows what is ours nor, with the worktree that it lies in, removes it."""
+    """git neither shows our files nor removes them with the worktree they are in."""
     exclude(repository, IGNORED_BY_GIT)
     if repository.git_dir != repository.common_dir:
         claim_home(repository.git_dir)
@@ -66,7 +66,7 @@ def ignored_files(checkout: Checkout, patterns: Sequence[str]) -> list[str]:
     matching = _matching(checkout, rules, "--directory")
     ignored = ignored_among(checkout, matching)
     partly = [path for path in matching if path.endswith("/") and path not in ignored]
-    if partly:  # a directory that matches, of which only some files are ignored
+    if partly:  # a directory that matches, but only some of its files are ignored
         ignored |= ignored_among(checkout, _matching(checkout, rules, "--", *partly))
     return sorted(ignored)
 

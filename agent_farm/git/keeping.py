@@ -52,10 +52,10 @@ def put_away(
 
 def take_out(repository: Repository, place: Path, path: Path) -> None:
     """The way back; also in a repository that was moved or copied since, and after a crash."""
-    if os.path.lexists(path) and os.path.lexists(place):  # what is there is not what git has on record
+    if os.path.lexists(path) and os.path.lexists(place):  # it is not what git has on record
         raise AgentFarmError(
             f"The worktree in {place} cannot come back",
-            why=f"{path} is taken by something else.",
+            why=f"Something else is at {path}.",
             hint=as_command("ls", "-ld", path),
         )
     if place.is_dir():
@@ -110,7 +110,7 @@ def adopt(repository: Repository, name: str, place: Path) -> None:
 
 
 class LeavingTree(Struct, frozen=True):
-    """A worktree that is put away with its branch; HEAD goes on keeping `kept`."""
+    """A worktree that is put away with its branch; its HEAD keeps `kept` alive."""
 
     tree: BuilderTree
     branch: str
@@ -222,7 +222,7 @@ def _message(line: bytes) -> str:
 def bring_back_branch(
     repository: Repository, branch: str, commit: str, log: Path, settings: Sequence[tuple[str, str]]
 ) -> None:
-    """The branch with its reflog and its settings, as far as they are missing; may be done again.
+    """The branch, and its reflog and settings if they are missing; can be repeated.
 
     A reflog of more than the line that this begins it with knows something that the old one does not.
     """
@@ -241,7 +241,7 @@ def bring_back_branch(
 def _has_just_begun(log: Path) -> bool:
     try:
         return len(read_plain(log, limit=_LONGEST_LOG).splitlines()) <= 1
-    except OSError:  # there is none, or it holds more than anybody is to read
+    except OSError:  # there is none, or it is too large to read
         return False
 
 

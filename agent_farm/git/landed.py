@@ -21,7 +21,7 @@ from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.repository import Repository
 
 _SECONDS = 60.0
-_MOST_COMMITS = 2000  # of which the files are asked for at once
+_MOST_COMMITS = 2000  # whose files are asked for at once
 _MOST_TARGET_COMMITS = 5000
 _MOST_PATHS = 500
 _MOST_SPANS = 64
@@ -175,7 +175,7 @@ class _Comparison(Struct, frozen=True):
         return left, all_compared
 
     def below(self, tip: str) -> set[str]:
-        """`tip` and its ancestors, as far as no target contains them."""
+        """`tip` and those of its ancestors that no target contains."""
         return reachable(tip, self.parents)
 
     def _in_another_form(self) -> set[str]:
@@ -249,7 +249,7 @@ class _Comparison(Struct, frozen=True):
         commits = output.split()  # with paths given, git's own word for a parent is another one
         trees = commit_trees(self.repository, [name for one in commits for name in (f"{one}^", one)])
         changes = {commit: (trees[f"{commit}^"], trees[commit]) for commit in commits}
-        # a first commit has no parent, and its answer is no hash
+        # a first commit has no parent, and its answer is not a hash
         return {commit: change for commit, change in changes.items() if " " not in change[0]}
 
     def _by_effect(self) -> set[str]:

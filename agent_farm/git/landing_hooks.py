@@ -26,7 +26,7 @@ class HookRefused(AgentFarmError):
 class Hooks(Struct, frozen=True):
     """Those in `directory`; none where it lies in a place that builders write to.
 
-    `signs`: what the user commits is signed.
+    `signs`: the user's commits are signed.
     """
 
     checkout: Checkout
@@ -44,7 +44,7 @@ class Hooks(Struct, frozen=True):
         return file
 
     def run(self, name: str, *args: str, cwd: Path | None = None) -> list[str]:
-        """What it printed; nothing when there is no such hook."""
+        """Its output; empty if there is no such hook."""
         file = self.find(name)
         if file is None:
             return []

@@ -44,7 +44,7 @@ def read_landings(
     *,
     seconds: float,
 ) -> dict[str, Landing]:
-    """By builder id, as `questions`; what there is no time for is not known."""
+    """By builder id, as in `questions`; those without time to be asked are missing."""
     until = time.monotonic() + seconds
     answers = {
         id: known
@@ -80,7 +80,7 @@ def _compared(repository: Repository, questions: Mapping[str, Question], until: 
 
     def compare(id: str) -> Landing:
         question, left = questions[id], until - time.monotonic()
-        begun[id] = Landing(None, question.name, time.time())  # it had its turn, whatever comes of it
+        begun[id] = Landing(None, question.name, time.time())  # it had its turn, whatever the result
         landed = have_landed(repository, question.tips, question.targets, timeout=left)
         return Landing(landed, question.name, time.time())
 

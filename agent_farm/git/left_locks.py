@@ -51,7 +51,7 @@ def gits_in(checkout: Checkout) -> list[GitProcess]:
 
 
 def _checkouts(common_dir: Path) -> Iterator[Path]:
-    """Where those that share it are, as git has written it down; the main one is beside it."""
+    """The checkouts that share it, according to git's records; the main one is beside it."""
     yield common_dir.parent
     for file in common_dir.glob("worktrees/*/gitdir"):
         with suppress(OSError):

@@ -67,7 +67,8 @@ def _plain_place(cwd: Path) -> Place | None:
         for top in (here, *here.parents):
             found = top.stat()
             if found.st_dev != device or (top / "HEAD").exists():
-                return None  # git stops at another file system; inside a git directory there is no checkout
+                # git stops at a file system boundary; there is no checkout inside a git directory
+                return None
             if os.path.lexists(top / ".git"):
                 break
         else:

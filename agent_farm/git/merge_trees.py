@@ -26,7 +26,7 @@ class MergeResult(Struct, frozen=True):
 
 
 def merged_trees(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[MergeResult]:
-    """The result for each pair of commits, neither of which is changed; common history is not needed."""
+    """The result for each pair of commits; nothing is changed, and no common history is needed."""
     if not pairs:
         return []
     output = run_git(

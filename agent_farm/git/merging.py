@@ -63,7 +63,7 @@ class Work(Struct, frozen=True):
 
 
 class Review:
-    """Who has a say before anything lands; each may change what it is given, or refuse."""
+    """Reviewers before anything lands; each may change what it gets, or refuse."""
 
     def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
         """The tree that is about to be committed."""
@@ -170,7 +170,7 @@ class Making(Struct, frozen=True):
     def merged_tree(self, one: str, other: str) -> str:
         result = merged_trees(self.repository, [(one, other)])[0]
         if result.conflicts:
-            what = f"{self.work.name} conflicts with what it is to land on"
+            what = f"{self.work.name} conflicts with the branch it should land on"
             raise MergeConflicts(what, evidence=result.conflicts)
         return result.tree
 
@@ -201,8 +201,8 @@ class Making(Struct, frozen=True):
             made = loose_commit(self.repository, result.tree, made, parent)
         if conflicts or self.tree_of(made) != self.tree_of(commit):
             raise MergeRefused(
-                f"The merge commit {commit[:12]} in {self.work.name} holds changes of its own",
-                why="A rebase copies no merge commits, and would lose them. Landing by merge or squash"
+                f"The merge commit {commit[:12]} in {self.work.name} has changes of its own",
+                why="A rebase does not copy merge commits and would lose them. Landing by merge or squash"
                 " keeps them.",
                 hint=as_command("git", "show", "--remerge-diff", commit[:12]),
             )

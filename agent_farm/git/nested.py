@@ -21,7 +21,7 @@ _LONGEST = 1 << 28  # bytes of an index or of packed references
 
 
 def submodules_with_work(tree: BuilderTree) -> dict[str, str]:
-    """Submodules that are checked out and hold what no remote has, with what that is."""
+    """Checked-out submodules with work that no remote has, and what that work is."""
     if not _may_know_submodules(tree):
         return {}
     lines = paths_of(tree.run("ls-files", "--stage", "-z"))
@@ -47,7 +47,7 @@ def _may_know_submodules(tree: BuilderTree) -> bool:
 
 
 def holds_repository(folder: Path) -> bool:
-    """Whether a git repository lies anywhere below, or what is there cannot be seen."""
+    """Whether there is a git repository anywhere below, or a part that cannot be read."""
     unseen = list[OSError]()
     for _, folders, files in os.walk(folder, onerror=unseen.append):
         if ".git" in folders or ".git" in files:

@@ -75,7 +75,7 @@ class TooMuch(AgentFarmError):
 def too_much(machine: str) -> TooMuch:
     return TooMuch(
         f"{machine} sends more than fleet.fetch_megabytes",
-        why="Nothing of it was kept.",
+        why="Nothing was kept.",
         hint="af config get fleet.fetch_megabytes",
     )
 
@@ -128,7 +128,7 @@ def note_fetched(repository: Repository, builder: str, commit: str) -> None:
 
 
 def is_further(repository: Repository, commit: str, before: str) -> bool:
-    """Whether `commit` goes on from there."""
+    """Whether `commit` is a descendant of it."""
     status, _, _ = ask_git(repository.root, "merge-base", "--is-ancestor", before, commit)
     return status == 0
 
@@ -146,13 +146,13 @@ def move_branch(repository: Repository, branch: str, commit: str, before: str | 
     if now is not None and now != before:
         raise AgentFarmError(
             f"{branch} has been moved here",
-            why="The builder's work lies beside it, and neither was changed.",
+            why="Neither the branch nor the builder's work was changed.",
             hint=as_command("git", "-C", repository.root, "log", "--oneline", f"{branch}...{commit}"),
         )
     if (place := branch_checked_out_at(repository, branch)) is not None:
         raise AgentFarmError(
             f"{branch} is checked out in {place}",
-            why="The builder has gone on, and what is checked out is not moved.",
+            why="The builder has new commits, but a branch that is checked out is not moved.",
             hint=as_command("git", "-C", place, "switch", "--detach"),
         )
     run_git(repository.root, "update-ref", f"refs/heads/{branch}", commit, now or "")

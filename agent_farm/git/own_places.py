@@ -51,9 +51,9 @@ def _require_no_links(state: Path) -> None:
 def _refuse(root: Path, place: Path, path: str) -> None:
     raise ForeignFile(
         f"{place} is tracked by git",
-        why=f"The repository holds {path}. Only af may write there: a repository could plant builders, "
-        "logins and commands. If you added it yourself by mistake, "
-        f"{as_command('git', 'rm', '-r', '--cached', place.name)} keeps the files.",
+        why=f"The repository contains {path}. Only af may write there: a repository could plant builders,"
+        " logins and commands. If you added it by mistake,"
+        f" {as_command('git', 'rm', '-r', '--cached', place.name)} keeps the files.",
         hint=as_command("git", "-C", root, "rm", "-r", "--", place.name),
     )
 
@@ -94,7 +94,7 @@ def _is_split(git_dir: Path) -> bool:
 
 
 def _paths(data: bytes, version: int) -> Iterator[bytes]:
-    """The entries' paths in their order, as far as ours can be. See gitformat-index(5)."""
+    """The entries' paths in their order, up to where ours would be. See gitformat-index(5)."""
     offset, path = _HEADER, b""
     for _ in range(int.from_bytes(data[8:12], "big")):
         start = offset

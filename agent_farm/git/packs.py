@@ -30,7 +30,7 @@ def tips(root: Path) -> tuple[str, ...]:
 
 
 def commits_at(root: Path, refs: Collection[str]) -> dict[str, str]:
-    """Where those are that there are."""
+    """The commits of those that exist."""
     words = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", "--", *refs)
     rows = (line.split(" ", 2) for line in run_git(root, *words).splitlines())
     return {ref: commit for kind, commit, ref in rows if kind == "commit" and ref in refs}

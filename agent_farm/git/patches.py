@@ -43,7 +43,7 @@ def patches_of(
     context: int = 3,
     paths: Sequence[str] = (),
 ) -> dict[Change, Patch]:
-    """Of all lines, whatever attributes hide; a file that has moved is one. `paths`: of these only."""
+    """Patches of all lines, even if attributes hide them; a moved file counts as one. `paths`: only these."""
     asked = list(dict.fromkeys(changes))
     only = [f":(top,literal){path}" for path in paths] if len(paths) <= _MOST_PATHS else []
     large = _large(repository, asked, only)

@@ -16,7 +16,7 @@ _LINES = 20
 
 
 class PushRejected(AgentFarmError):
-    """The remote, or a hook, did not take it; the evidence is what they said."""
+    """The remote, or a hook, refused it; the evidence is their output."""
 
     code = "push-rejected"
 

@@ -36,7 +36,7 @@ def reconnect_worktrees(repository: Repository, old_roots: Sequence[Path]) -> li
 
 
 def reconnect_others(repository: Repository) -> None:
-    """Worktrees of the user's that lie elsewhere. Only for a checkout that was moved: they are no copy's."""
+    """The user's worktrees elsewhere. Only for a checkout that was moved: they do not belong to a copy."""
     ask_git(repository.root, "worktree", "repair")
 
 

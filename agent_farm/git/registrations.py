@@ -56,7 +56,7 @@ def registration_at(common_dir: Path, path: Path) -> Registration | None:
 
 
 def linked_git_dir(git_file: Path) -> Path | None:
-    """Where a `.git` file points; None when it is no such file."""
+    """Where a `.git` file points; None if it is not such a file."""
     target = line_of(git_file)
     return git_file.parent / target.removeprefix(_GIT_FILE) if target.startswith(_GIT_FILE) else None
 

@@ -62,14 +62,14 @@ class Repository(Struct, frozen=True):
         return main_checkout(self) if checkout == self.root else linked_tree(self, checkout)
 
     def branch_commit(self, name: str) -> str | None:
-        """The tip of a local branch, None when there is no such branch."""
+        """The tip of a local branch, None if it does not exist."""
         ref = f"refs/heads/{name}"
         status, output, stderr = ask_git(self.root, "show-ref", "--verify", "--hash", ref)
         if not status:
             return output.decode().strip()
         if b"not a valid ref" in stderr:
             return None
-        why = stderr.decode("utf-8", "replace").strip()  # git was killed, say: that is no answer
+        why = stderr.decode("utf-8", "replace").strip()  # git was killed, for example: that is not an answer
         raise GitError(f"git could not be asked for the branch {name}", why=why, status=status)
 
     def is_valid_branch(self, name: str) -> bool:
@@ -169,7 +169,7 @@ class Repository(Struct, frozen=True):
 
 
 def find_repository(cwd: Path) -> Repository:
-    """The repository `cwd` lies in, in one git call (a second one from a linked worktree).
+    """The repository of `cwd`, with one git call (two from a linked worktree).
 
     Refused where `.agent-farm` or `.builders` are not af's own: nothing may be read from them then.
     """
@@ -187,7 +187,7 @@ def open_repo(root: Path, common_dir: Path) -> Iterator[Repo]:
     with Repo(root, expand_vars=False) as repo:  # a `$` in a path is a character
         if os.path.realpath(repo.common_dir) != os.path.realpath(common_dir):
             raise GitError(
-                f"The environment names another repository than {root}", hint="unset GIT_COMMON_DIR"
+                f"The environment names a repository other than {root}", hint="unset GIT_COMMON_DIR"
             )
         repo.git.update_environment(
             GIT_DIR=os.fspath(repo.git_dir),

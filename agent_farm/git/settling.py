@@ -61,7 +61,7 @@ class Settled(Struct, frozen=True):
     @property
     def told(self) -> str:
         move = self.move
-        done = f"landed on {move.branch}" if self.landed else f"is taken back; {move.branch} did not move"
+        done = f"landed on {move.branch}" if self.landed else f"is undone; {move.branch} did not move"
         own = f"; left as they are: {', '.join(self.left)}" if self.left else ""
         return f"{move.what} {done}{own}"
 
@@ -71,7 +71,7 @@ def move_file(checkout: Checkout) -> Path:
 
 
 def next_index(checkout: Checkout) -> Path:
-    """The index as it is to be; it takes the place of the index in one step."""
+    """The new index, which replaces the index in one step."""
     return checkout.git_dir / "agent-farm-index"
 
 
@@ -225,7 +225,7 @@ class _Files(Struct, frozen=True):
 
 
 def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> list[str]:
-    """The index holds what they are to be; what stands in the way is somebody's own."""
+    """The index has their new contents; a file in the way belongs to somebody."""
     free: list[str] = []
     left: list[str] = []
     for path in paths:

@@ -131,7 +131,7 @@ def _start(
 
 
 def _command(stat: bool, color: bool) -> tuple[str, ...]:
-    """The same text whatever is configured: names of files as they are, `a/` and `b/` before them."""
+    """The same text whatever is configured: unquoted file names, with the prefixes `a/` and `b/`."""
     shown = ("--stat=200",) if stat else ("--patch",)
     settings = ("-c", "core.quotePath=false", "-c", f"core.bigFileThreshold={_MOST_TEXT}")
     form = (f"--color={'always' if color else 'never'}", "--src-prefix=a/", "--dst-prefix=b/")

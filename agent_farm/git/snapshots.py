@@ -1,4 +1,4 @@
-"""Trees and commits that nobody committed: what lies in a worktree, and a tree with files exchanged."""
+"""Trees and commits that nobody committed: the files of a worktree, and a tree with some files replaced."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def widen(tree: BuilderTree, directories: Sequence[str], *, fds: Sequence[int] =
 
 
 def forget_gone(repository: Repository) -> bool:
-    """What is configured for worktrees that are no more; whether others are left."""
+    """Removes the configuration of worktrees that are gone; whether others are left."""
     if not (repository.common_dir / INCLUDED).exists():
         return False
     found = re.findall(SPARSE_SECTION, (repository.common_dir / "config").read_bytes())

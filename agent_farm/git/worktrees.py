@@ -124,7 +124,7 @@ def move_slot(repository: Repository, slot: Path, target: Path) -> None:
     is refused that has them checked out: they say by relative paths where they belong."""
     tree = linked_tree(repository, slot)
     if (tree.git_dir / "modules").exists():
-        raise AgentFarmError(f"{slot} has submodules", why="It would lose them where it goes.")
+        raise AgentFarmError(f"{slot} has submodules", why="The worktree would lose them where it goes.")
     make_directory(target.parent, mode=0o755)
     os.rename(slot, target)  # which replaces an empty directory, and nothing else
     connect(tree.git_dir, target)

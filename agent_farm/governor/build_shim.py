@@ -26,7 +26,7 @@ from agent_farm.governor.slots import Limits, NoSlots, slot
 
 FILE = "governor.json"
 BIN = "bin"
-HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of whatever runs in a slot
+HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of every process that runs in a slot
 
 _NICER = 10  # the person's own programs and the agents come first
 _AUTOGROUP = "/proc/self/autogroup"
@@ -52,7 +52,8 @@ def main(argv: Sequence[str]) -> None:
         sys.exit(127)
     if config is None or env.get(HELD) or not (name == "--" or is_build(words, config.commands)):
         os.execve(program, words, env)
-    stops = signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # who is stopped at the door keeps all others out
+    # a stopped process at the door would keep all others out
+    stops = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     try:
         with slot(
             config.limits, config.run, waits=lambda: _say(f"{name} waits for its turn to build")
@@ -84,7 +85,7 @@ def _load(place: Path) -> Config | None:
 
 
 def _without(path: str, directory: Path) -> str:
-    """The real programs are in what is left; relative entries stay what they are."""
+    """The real programs are in the remaining entries; relative entries stay as they are."""
     own = os.path.realpath(directory)
     return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.realpath(one) != own)
 

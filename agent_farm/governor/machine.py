@@ -1,4 +1,4 @@
-"""What the machine says of its memory; where it does not say, nothing is held back."""
+"""What the machine reports about its memory; if it reports nothing, no build is held back."""
 
 from __future__ import annotations
 

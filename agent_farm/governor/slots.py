@@ -93,7 +93,7 @@ def _free_slot(limits: Limits) -> tuple[int, int] | None:
         except NoSlots:
             if path in own:
                 raise
-            continue  # whatever it is, no build holds it
+            continue  # not a lock file, so no build holds it
         if not _try(descriptor):
             others += 1
         elif mine is None and path in own:
@@ -135,7 +135,7 @@ def _own_slots(limits: Limits) -> list[Path]:
 
 
 def _open(path: Path, flags: int = 0) -> int:
-    """For reading: that is enough for a lock. What is no plain file is waited for by nobody."""
+    """For reading, which is enough for a lock. Opening anything but a regular file does not block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     except OSError as error:

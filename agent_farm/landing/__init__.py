@@ -1,1 +1,1 @@
-"""How what builders made comes home: which work, to which place, looked at by whom."""
+"""How builders' work lands: which work, where, and who reviews it."""

@@ -1,4 +1,4 @@
-"""Whether a builder's work has come home, for those that wait for it; git/landed.py decides it."""
+"""Whether a builder's work has landed, for those that wait for it; git/landed.py decides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arrived_base(farm: Farm, id: str, base: str) -> str | None:
 
 
 def base_of(farm: Farm, id: str) -> str | None:
-    """Where the work of `id` is to land; None of one that nobody remembers."""
+    """Where the work of `id` should land; None for an unknown builder."""
     record = farm.registry.read().get(id)
     if record is None:
         kept = _removed(farm, id)

@@ -54,7 +54,7 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """Whatever somebody put in its place is not written to: a link, or a pipe that nobody reads."""
+    """Something else in its place, such as a link or a pipe, is not written to."""
     path.unlink(missing_ok=True)
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 

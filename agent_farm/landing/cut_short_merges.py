@@ -75,4 +75,4 @@ def _remove(farm: Farm, path: Path) -> str:
 def _settle(farm: Farm, checkout: Checkout) -> str:
     with landing_lock(farm, checkout):
         settled = settle_interrupted(checkout)
-    return settled.told if settled else "it has been settled meanwhile"
+    return settled.told if settled else "it has been settled in the meantime"

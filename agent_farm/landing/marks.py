@@ -16,7 +16,7 @@ from agent_farm.paths import is_below
 
 
 def left_claimed(farm: Farm, records: Sequence[BuilderRecord]) -> Iterator[str]:
-    """What there is to say of those that are gone, whose issues of beads are claimed for nobody now."""
+    """Messages about removed builders whose issues of beads stay claimed."""
     claimed = [record for record in records if (record.source or "").startswith(f"{PLACE}#")]
     there = farm.registry.read() if claimed else {}
     for record in claimed:
@@ -26,7 +26,7 @@ def left_claimed(farm: Farm, records: Sequence[BuilderRecord]) -> Iterator[str]:
 
 
 def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None) -> list[str]:
-    """In the checkout where it has landed, to be committed by whoever works there; what there is to say."""
+    """Marks it in the checkout where it has landed, for a person to commit; returns the messages."""
     if record.source is None:
         return []
     place, key, title = read_source(record.source)

@@ -59,7 +59,7 @@ def require_base(
 
 
 def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base, verb: str) -> str | None:
-    """How one comes to stand on a local branch that the base stands for."""
+    """The command that checks out the local branch that the base stands for."""
     for branch in base.branches:
         place = branch_checked_out_at(farm.repository, branch)
         if place is None:
@@ -76,9 +76,9 @@ def _has(farm: Farm, place: Path, branch: str) -> bool:
 
 @contextmanager
 def landing_lock(farm: Farm, checkout: Checkout, *, tell: Tell | None = None) -> Iterator[int]:
-    """One landing at a time on a checkout; it is taken before the lock of a builder.
+    """One landing at a time on a checkout; this lock is taken before a builder's.
 
-    `tell` gets a word for the person who has to wait.
+    `tell` gets a message for the person who has to wait.
     """
     path = landing_lock_path(farm, checkout)
     if tell is not None and is_locked(path):

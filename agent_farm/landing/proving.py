@@ -1,4 +1,4 @@
-"""Proof of a builder's work: not what it says of itself, but what checks and the diff say."""
+"""Proof of a builder's work: not its own claims, but what checks and the diff say."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def find_target(farm: Farm, record: BuilderRecord) -> Target:
     base = find_base(farm.repository, record.base)
     if not base.exists:
         raise NotFound(
-            f"{record.base}, which {record.id} is meant for, is gone",
+            f"{record.base}, the base of {record.id}, is gone",
             hint=as_command("af", "diff", record.id),
         )
     if base.is_branch:
@@ -61,7 +61,7 @@ def require_checks(farm: Farm) -> tuple[Check, ...]:
     if not checks:
         raise NotFound(
             "No check is declared",
-            why="Without one nothing is proven; `af merge` lands work as it is.",
+            why="Without a check nothing can be proven; `af merge` lands work as it is.",
             hint=as_command("af", "config", "set", "check.command", "make test"),
         )
     return checks

@@ -1,4 +1,4 @@
-"""Who has a say about what is about to land: hooks, submodules, and the repository's own checks."""
+"""Reviewers of what is about to land: hooks, submodules, and the repository's own checks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HookReview(Review):
         text = text.strip() + b"\n"
         if text == b"\n":
             raise AgentFarmError(
-                "The commit message is empty", why="The repository's hooks left nothing of it."
+                "The commit message is empty", why="The repository's hooks removed all of it."
             )
         return text
 

@@ -59,7 +59,8 @@ def land(
 ) -> Merged:
     """Bring what the builder's worktree has checked out into the branch of a checkout, or change nothing.
 
-    `here`: whatever the base is. `tell` gets a word for the person who has to wait, and what checks print.
+    `here`: whatever the base is. `tell` gets a message for the person who has to wait, and the output of
+    checks.
     """
     checkout = landing_place(farm)
     hooks = find_hooks(checkout, never_below=farm.paths.worktrees)
@@ -122,7 +123,7 @@ def _with_next_command(
 
 
 def _run_afterwards(hooks: Hooks, strategy: Strategy) -> list[str]:
-    """It has landed, whatever this hook says."""
+    """It has landed, whatever this hook returns."""
     try:
         return hooks.run("post-merge", "1" if strategy == "squash" else "0")
     except HookRefused as error:

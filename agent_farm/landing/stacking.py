@@ -37,7 +37,7 @@ def find_ground(farm: Farm, record: BuilderRecord) -> Ground:
     landed = arrived_base(farm, record.stack, base) if base is not None else None
     if landed is None:
         raise NotLandedYet(
-            f"{record.stack}, on whose work {record.id} stands, has not landed"
+            f"{record.stack}, on which {record.id} is stacked, has not landed"
             + (f" on {base}" if base else ""),
             why=None if base else "It was removed, and is no longer in the trash.",
             hint=as_command("af", "merge", record.stack) if base else "af removed",
@@ -55,7 +55,7 @@ def move_onto(farm: Farm, record: BuilderRecord, ground: Ground) -> tuple[str, s
         status = as_command("git", "-C", tree.path, "status")
         if not state.clean:
             raise WorkWouldBeLost(
-                f"{record.id} is not moved: it holds files that are not committed",
+                f"{record.id} is not moved: it has uncommitted files",
                 evidence=[*state.dirty, *state.untracked, *state.unread],
                 hint=status,
             )

@@ -1,4 +1,4 @@
-"""A commit that names a commit of a submodule is worth nothing where nobody else has that."""
+"""A commit that names a submodule's commit is useless if nobody else has that commit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def require_known_pointers(
     if lost:
         path = lost[0][0]
         raise UnknownPointer(
-            f"{record.id} points to a commit of the submodule {path} that nobody else has",
+            f"{record.id} points to a commit of the submodule {path} that exists nowhere else",
             why="Nothing was merged: whoever updates that submodule would not find it.",
             evidence=[f"{path} {commit}" for path, commit in lost],
             hint=as_command("git", "-C", record.worktree_path / path, "push", "origin", "HEAD"),
@@ -48,13 +48,13 @@ def require_known_pointers(
 
 
 def _has(farm: Farm, submodule: Path, commit: str) -> bool:
-    """Whether the repository of the person's own submodule has it."""
+    """Whether the user's own checkout of the submodule has it."""
     git_dir = _git_dir(submodule)
     return git_dir is not None and not _asked(farm, git_dir, "cat-file", "-e", f"{commit}^{{commit}}")[0]
 
 
 def _only_there(farm: Farm, submodule: Path, commit: str) -> bool:
-    """Whether the builder's own submodule has it on none of its remote branches."""
+    """Whether it is on none of the remote branches of the builder's own submodule."""
     git_dir = _git_dir(submodule)
     if git_dir is None or _asked(farm, git_dir, "cat-file", "-e", f"{commit}^{{commit}}")[0]:
         return False  # it came from elsewhere

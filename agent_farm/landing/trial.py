@@ -1,4 +1,4 @@
-"""A throw-away worktree, clean and detached, in which what is about to land is looked at."""
+"""A throw-away worktree, clean and detached, in which work that is about to land is checked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Trial(Struct):
             )
             run_git(self.farm.root, *arguments, pass_fds=[lock])
         tree = linked_tree(self.farm.repository, self.path)
-        # git copies which part of the files the person sees: what lands is looked at whole
+        # git copies the user's sparse patterns, but checks see the whole tree
         (tree.git_dir / "info/sparse-checkout").unlink(missing_ok=True)
         return tree
 
@@ -79,7 +79,7 @@ def _free_place(farm: Farm, held: ExitStack) -> tuple[Path, int]:
         path = farm.paths.trial(f"check-{number}")
         with suppress(LockTaken):
             return path, held.enter_context(file_lock(trial_lock_path(farm, path), wait=0, inherit=True))
-    raise LockTaken(f"{PLACES} checks are running", why="No more run at a time.")
+    raise LockTaken(f"{PLACES} checks are running", why="That is the limit.")
 
 
 def trial_lock_path(farm: Farm, path: Path) -> Path:

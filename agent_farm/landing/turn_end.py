@@ -1,4 +1,4 @@
-"""Proof of what has just ended its turn, without anybody waiting: one check at a time for a farm.
+"""Checks builders whose turn has ended, in the background: one check at a time per farm.
 
 `python -m agent_farm.landing.turn_end ROOT ID`, started by a builder's pane. It leaves word that the builder
 is to be checked; whoever holds the lock works through all such words, the oldest first.

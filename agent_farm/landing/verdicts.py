@@ -68,7 +68,11 @@ class CheckResult(Struct, frozen=True):
             return f"was ended by {self.signal or 'a signal'}"
         if self.exit_code:
             return f"failed with exit code {self.exit_code}"
-        return f"changed {self.changed[0]}, so it saw another tree" if self.changed else "passed"
+        return (
+            f"changed {self.changed[0]}, so it did not see the tree that would land"
+            if self.changed
+            else "passed"
+        )
 
 
 class Verdict(Struct, frozen=True):
@@ -164,7 +168,7 @@ def _run(farm: Farm, commit: str, tree: str, check: Check, log: Path, tell: Tell
 
 
 def _changed(shown: BuilderTree, tree: str) -> tuple[str, ...]:
-    """Tracked files that are no longer those of the tree, whatever was committed meanwhile."""
+    """Tracked files that differ from the tree, whatever was committed meanwhile."""
     try:
         shown.ask("update-index", "-q", "--refresh")
         return tuple(paths_of(shown.run("diff-index", "--name-only", "-z", tree, "--"))[:_NAMED])

@@ -51,7 +51,7 @@ def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
         if state.operation in ("rebase", "am", "bisect"):
             raise OtherWork(
                 f"A {state.operation} is under way in the worktree of {record.id}",
-                why="What is checked out there is not all of its work.",
+                why="The checkout there is not all of its work.",
                 hint=as_command("git", "-C", tree.path, "status"),
             )
     name = head.branch or f"the detached HEAD of {record.id}"

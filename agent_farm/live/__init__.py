@@ -1,1 +1,1 @@
-"""Builders as they change: who looks at them, in a browser or a terminal, is told at once."""
+"""Builders as they change: browsers and terminals that show them are told at once."""

@@ -119,7 +119,7 @@ class Live:
             raise
         except Exception:
             _log.exception("The live view ended")
-            self._task, self._board = None, None  # the pages come again, and it begins anew
+            self._task, self._board = None, None  # the pages reconnect, and it starts again
             self._tell_all(_END)
         finally:
             if watch is not None:
@@ -135,7 +135,7 @@ class Live:
             await asyncio.sleep(PANE_SECONDS)
 
     def _follow_all(self, board: Board, watch: Watch) -> None:
-        """What was reported before somebody listened is looked at once more."""
+        """Reports from before anybody listened are read once more."""
         new = watch.follow(board.records)
         if new:
             self._note(Changes(builders=new))
@@ -147,11 +147,11 @@ class Live:
     async def _follow(self, board: Board, watch: Watch) -> None:
         while True:
             await self._changed.wait()
-            await asyncio.sleep(GATHER_SECONDS)  # what happens together is told together
+            await asyncio.sleep(GATHER_SECONDS)  # simultaneous events are sent together
             self._changed.clear()
             changes, self._changes = self._changes, Changes()
             if "server" in changes.parts and _is_stopping(self.root):
-                self._tell_all(_END)  # a server that is to end is not held up; the pages come again
+                self._tell_all(_END)  # a server that should end is not delayed; the pages reconnect
             for part in changes.parts & {"sessions", "landing"}:
                 self._tell(part, {})
             if "fleet" in changes.parts:
@@ -168,7 +168,7 @@ class Live:
     async def _look_at_panes(self, board: Board) -> None:
         """A session that is killed reports nothing: tmux is asked, once for all builders.
 
-        Nor does a killed landing, which holds its lock no more.
+        Neither does a killed landing: its lock is free.
         """
         landing, landed_before = board.farm.paths.landing_lock, False
         while True:

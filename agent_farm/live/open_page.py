@@ -1,4 +1,4 @@
-"""What an open page or board is told, and how far behind it may be."""
+"""The events for an open page or board, and how far behind it may be."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _row(builder: Builder) -> dict[str, Any]:
 
 
 def _without_time(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """That git was asked there again is no change."""
+    """A repeated question to git is not a change."""
     return {**row, "git": {**row["git"], "at": None}} if row["git"] else row
 
 

@@ -1,1 +1,1 @@
-"""Each verb whole: what it is asked, what it does, what it answers; the doors derive from `table.py`."""
+"""Each verb in one place: request, action and answer; the doors derive from `table.py`."""

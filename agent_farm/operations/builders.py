@@ -1,4 +1,4 @@
-"""What the verbs over builders share: whom an id means, and going on with the others when one fails."""
+"""What verbs over builders share: which builder an id means, and continuing with the others if one fails."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def choose_each(
 ) -> tuple[list[BuilderRecord], tuple[Failure, ...]]:
     """The builders that `ids` mean, each once, and what is wrong with the other ids.
 
-    One id alone that means nothing is an error, and so are ids none of which means anything.
+    It is an error if none of the ids means a builder.
     """
     found: dict[str, BuilderRecord] = {}
     failures: list[Failure] = []

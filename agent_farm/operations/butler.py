@@ -1,4 +1,4 @@
-"""`butler_…`: the farm's server, started, looked at and ended from outside."""
+"""`butler_…`: the farm's server, started, inspected and ended from outside."""
 
 from __future__ import annotations
 
@@ -85,8 +85,7 @@ def _server(root: Path, butlers: tuple[ButlerShown, ...]) -> ServerShown:
 
 
 class Started(Answer):
-    """`started` is false where it was running already. `waiting` is what nobody has agreed to yet: it takes
-    no effect."""
+    """`started` is false if it was already running. `waiting` is not approved yet, and has no effect."""
 
     server: ServerShown
     started: bool

@@ -164,7 +164,7 @@ def _comparison(
 
 
 class Size(NamedTuple):
-    """`lines` are those that changed outside of tests: nobody is to be ranked lower for testing more."""
+    """`lines` are changed lines outside tests: testing more must not lower a rank."""
 
     files: int
     added: int

@@ -118,7 +118,7 @@ def _with_names(text: str, one: str, other: str) -> str:
 
 
 def _order(records: Sequence[BuilderRecord], conflicts: Sequence[tuple[_Pair, MergeResult]]) -> Order:
-    """A base is no builder: whoever conflicts with it has to rework first."""
+    """A base is not a builder: work that conflicts with it needs rework first."""
     ids = [record.id for record in records]
     names = [_names(pair) for pair, _ in conflicts]
     between = [(one, other) for one, other in names if other in ids]

@@ -22,7 +22,7 @@ class CostsAsked(Request):
 
 
 class Sum(Answer):
-    """`cost` is in US dollars, as far as runtimes say it; null where none did."""
+    """`cost` is in US dollars, as reported by the runtimes; null if none did."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -44,7 +44,7 @@ def acts(summary: str, *, effect: Effect = "changes", **more: Any) -> Declares:
 def in_parts(
     summary: str, collect: Callable[[Sequence[Any]], A], *, effect: Effect, **more: Any
 ) -> DeclaresParts[A]:
-    """Each part is told as it comes; `collect` makes the answer of all."""
+    """Each part is yielded as it comes; `collect` makes the answer from all."""
     answer = get_type_hints(collect)["return"]
 
     def declare(run: Callable[[Context, R], Iterator[Any]]) -> Operation[R, A]:
@@ -91,7 +91,7 @@ def _declares(summary: str, **more: Any) -> Declares:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """One that is a word of Python's own ends in an underscore there."""
+    """A field named like a Python keyword ends in an underscore there."""
     return function.__name__.rstrip("_")
 
 

@@ -1,4 +1,4 @@
-"""`eject`: a builder becomes a plain worktree and branch, of which `af` knows nothing any more."""
+"""`eject`: a builder becomes a plain worktree and branch, and `af` forgets it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def eject(context: Context, request: Eject) -> Iterator[Part]:
 
 
 def _require_a_persons_place(farm: Farm, to: Path) -> None:
-    """What lies in our own directories is removed with them, and git's is no place for files."""
+    """Files in our own directories are removed with them, and git's directory is not for files."""
     where = Path(os.path.realpath(to))
     for own in (farm.paths.state, farm.paths.worktrees, farm.repository.common_dir):
         if where.is_relative_to(os.path.realpath(own)):

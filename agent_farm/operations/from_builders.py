@@ -1,4 +1,4 @@
-"""`report`, `ask_architect`: what a builder says through the server: how it is, and what it has to know."""
+"""`report`, `ask_architect`: what a builder sends through the server: its state, and its questions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _begin(context: Context, phase: str) -> None:
     known = next((one for one in record.phases if one.lower() == phase.strip().lower()), None)
     if known is None:
         there_are = f"Its phases are: {', '.join(record.phases)}." if record.phases else "It has no phases."
-        raise UsageError(f"{phase!r:.80} is no phase of the protocol", why=there_are)
+        raise UsageError(f"{phase!r:.80} is not a phase of the protocol", why=there_are)
     with farm.registry.edit() as records:
         if current := records.get(record.id):  # as it is by now
             records[record.id] = replace(current, phase=known)

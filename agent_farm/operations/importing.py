@@ -170,7 +170,7 @@ def _take(farm: Farm, one: Candidate, chosen: Chosen, task: str | None) -> Impor
         if place.name in farm.registry.read().ids:
             raise AgentFarmError(f"{place.name} is another builder by now", hint="af import --dry-run")
         if str(place) != one.worktree:
-            require_free(place)  # git would move it into what is there
+            require_free(place)  # git would move it into the existing directory
             make_directory(farm.paths.worktrees, mode=0o755)
             with file_lock(farm.paths.worktree_lock):
                 move_worktree(farm.repository, Path(one.worktree), place)

@@ -71,7 +71,7 @@ def _collect(parts: Sequence[Part]) -> KeptOne:
 
 
 @in_parts(
-    "Keep one of the builders that were compared, and remove the others",
+    "Keep one of the builders compared, and remove the others",
     _collect,
     effect="destroys",
     outside=True,

@@ -36,13 +36,13 @@ from agent_farm.operations.send import Send, send
 from agent_farm.own_process import start_af
 
 _MANY_CORES = 4
-_BEGINS_WITHIN = 30.0  # seconds; a process that has not begun by then never will
+_BEGINS_WITHIN = 30.0  # seconds; a process that has not started by then never will
 
 Part = LandingQueue | HasLanded | CameBack
 
 
 def sifted(context: Context, queue: Queue, checks: Sequence[Check]) -> Queue:
-    """As it would be once those are out who cannot be merged, or have nothing to land; nobody is told."""
+    """The queue without builders that cannot be merged or have nothing to land; no messages are sent."""
     farm = context.farm
     world = FarmWorld(
         farm, checkout_of(farm, queue), queue.into, checks, lambda record, queue, one: "", context.tell

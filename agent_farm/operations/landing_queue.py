@@ -13,7 +13,7 @@ _SHORT = 300  # characters of a reason on a command line
 
 
 class InQueue(Answer):
-    """`risk`: how likely its check is to fail, as guessed. `held`: it passed, and waits for an older one."""
+    """`risk`: how likely its check fails, as estimated. `held`: it passed, and waits for an older one."""
 
     id: str
     commit: str

@@ -1,4 +1,4 @@
-"""`capture`, `logs`, `path`, `prompt`: a builder's screen, its events, its worktree and what it was told."""
+"""`capture`, `logs`, `path`, `prompt`: a builder's screen, its events, its worktree and its prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`merge`: lands what builders have checked out, one after the other; the first that fails is the last."""
+"""`merge`: lands what builders have checked out, one after another, up to the first that fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Merge(Request):
 
 
 class Chosen(Answer):
-    """Who is to land, in this order."""
+    """The builders to land, in this order."""
 
     ids: tuple[str, ...]
 

@@ -67,7 +67,7 @@ class Failure(msgspec.Struct, **_FROZEN):
 
     @property
     def error(self) -> AgentFarmError:
-        """To be shown, or raised where it is all there is to say."""
+        """To be shown, or raised if it is the only part."""
         return error_of(self.code, self.what, why=self.why, hint=self.hint, evidence=self.evidence)
 
 

@@ -16,7 +16,7 @@ class Ready(Answer):
 
 
 class PoolStatus(Answer):
-    """How many are ready, how many are to be, and why."""
+    """How many are ready, how many should be, and why."""
 
     ready: int
     wanted: int

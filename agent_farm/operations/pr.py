@@ -35,7 +35,7 @@ from agent_farm.operations.pr_text import body_of
 
 class Pr(Request):
     ids: SomeBuilders
-    draft: Annotated[bool, Meta(description="Open it as a draft")] = False
+    draft: Annotated[bool, Meta(description="Open the pull request as a draft")] = False
 
 
 class PrRefresh(Request):

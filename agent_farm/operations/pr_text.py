@@ -1,4 +1,4 @@
-"""What a pull request says of a builder's work: data in fences, of which a forge makes no links or orders."""
+"""What a pull request says about a builder's work: fenced data without links or commands for a forge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queue`: builders that wait are started, as far as there is room and what they wait for has landed."""
+"""`queue`: starts waiting builders, if there is room and what they wait for has landed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.stop import stop_running
 
 _TURN_SECONDS = 120.0
-# One that could not be started is tried again after so long, not at each look.
+# A builder that could not be started is tried again after this long, not at each look.
 _AGAIN_SECONDS = 30.0
 
 
@@ -51,7 +51,7 @@ class Waiting(Answer):
 
 
 class Queue(OfSeveral):
-    """What failed could not be started, and goes on waiting."""
+    """Builders in `failed` could not be started and keep waiting."""
 
     started: Annotated[tuple[str, ...], Meta(description="Ids of builders that were just started")]
     waiting: tuple[Waiting, ...]
@@ -61,7 +61,7 @@ Part = BuilderShown | Failure | Waiting
 
 
 @in_parts(
-    "Start waiting builders if there is room for them, and list those that keep waiting",
+    "Start waiting builders if there is room for them, and list those still waiting",
     gathered(Queue, started=(BuilderShown, "id"), waiting=Waiting, failed=Failure),
     effect="changes",
     repeats=True,
@@ -86,7 +86,7 @@ def queue(context: Context, request: Nothing) -> Iterator[Part]:
 
 
 def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]:
-    """One after the other, in their order; what cannot be started holds up nobody else."""
+    """One after another, in order; one that cannot be started does not delay the others."""
     tried = set[str]()
     while True:
         mark_looked(farm)
@@ -124,7 +124,7 @@ def _base(farm: Farm, record: BuilderRecord) -> str | None:
 
 
 def _make_room(farm: Farm, records: Records) -> bool:
-    """Stop the builder whose turn ended first, if the settings say so; af resume goes on with it."""
+    """Stop the builder whose turn ended first, if the settings say so; af resume continues it."""
     if not farm.settings.flag("limits.stop_idle"):
         return False
     begun = [record for record in records.values() if record.state != "queued"]
@@ -176,7 +176,7 @@ def _was_just_tried(farm: Farm, record: BuilderRecord) -> bool:
 
 
 def _note(farm: Farm, record: BuilderRecord, why: str) -> bool:
-    """Why it could not be started, for whoever looks; False when it waits no more."""
+    """Records why it could not be started; False if it is no longer waiting."""
     with farm.registry.edit() as records:
         current = records.get(record.id)
         if current is None or current.state != "queued":

@@ -71,7 +71,7 @@ class Removed(Request):
 
 
 class RemovalListed(Removal):
-    """`title` is one line that tells what it was for."""
+    """`title` says in one line what it was for."""
 
     title: str
     type: BuilderType

@@ -75,7 +75,7 @@ def require_said(text: str | None) -> None:
 
 
 class Restarted(Struct, frozen=True):
-    """`continues`: a conversation goes on, and was told what it was to be told; a new one got its prompt."""
+    """`continues`: the conversation continues and got the given text; otherwise a new one got its prompt."""
 
     record: BuilderRecord
     continues: bool
@@ -91,7 +91,7 @@ def start_again(
 
 
 class _Ready(Struct, frozen=True):
-    """One that may be started, as it was and as it is to be."""
+    """A builder that may be started, with its old and new record."""
 
     before: BuilderRecord
     record: BuilderRecord

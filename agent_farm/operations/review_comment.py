@@ -162,5 +162,5 @@ def message_of(comments: Sequence[Comment]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A builder's own lines may hold what no terminal is to be sent."""
+    """A builder's lines may contain control sequences that must not reach a terminal."""
     return "".join(char if char.isprintable() or char == "\t" else "�" for char in text)

@@ -40,7 +40,7 @@ class ReviewDecide(Request):
 
 
 class ReviewDecided(Answer):
-    """`landing` is the queue after an approval, `sent` what its builder was told of a rejection."""
+    """`landing` is the queue after an approval, `sent` the message to its builder after a rejection."""
 
     kept: ReviewKept
     undone: str | None = None
@@ -104,7 +104,7 @@ def _rejected(context: Context, record: BuilderRecord, request: ReviewDecide) ->
 def _approved(
     context: Context, record: BuilderRecord, request: ReviewDecide
 ) -> Iterator[Part | ReviewDecided]:
-    """What was looked at, and nothing that came since."""
+    """Only the work that was reviewed, nothing newer."""
     farm = context.farm
     now = find_work(farm, record).work.tip
     if request.tip not in (None, now):
@@ -144,7 +144,7 @@ def _undone(farm: Farm, record: BuilderRecord) -> ReviewDecided:
 
 
 def _withdraw(farm: Farm, record: BuilderRecord) -> None:
-    """One that came back to its builder is in the queue no more."""
+    """Work that went back to its builder is no longer in the queue."""
     store = Store(farm.paths.landing)
     if store.read() is not None:
         store.update(lambda queue: withdrawn(queue, record.id))

@@ -1,4 +1,4 @@
-"""`review_image`: an image as a result has it, or had it before."""
+"""`review_image`: an image of a result, as it is or as it was before."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReviewImageRequest(Request):
 
 
 class ReviewImage(Answer):
-    """`data` is null for what is no image that every browser shows, or is too large."""
+    """`data` is null if it is not an image that every browser shows, or is too large."""
 
     type: str | None
     size: int

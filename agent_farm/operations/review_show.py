@@ -138,7 +138,7 @@ def shown_result(
 def require_result(farm: Farm, record: BuilderRecord, tip: str | None = None) -> Result:
     """Of the commit named, or of what is checked out."""
     if not record.is_made:
-        raise NotFound(f"{record.id} has not begun", why="It has no work yet.", hint="af queue")
+        raise NotFound(f"{record.id} has not started", why="It has no work yet.", hint="af queue")
     (found,) = results_of(farm, heads_of(farm, [record]), tip)
     if isinstance(found, Trouble):
         raise found.error

@@ -88,7 +88,7 @@ def schedule_create(context: Context, request: ScheduleCreate) -> OneSchedule:
 
 
 def _require_modest(context: Context, butler: str | None, cwd: str | None) -> None:
-    """What a session has run later may do no more than itself."""
+    """A session must not schedule anything that may do more than itself."""
     if context.caller == "architect":
         return
     if cwd is not None:
@@ -174,7 +174,7 @@ def _prepare(context: Context, request: ScheduleRun) -> ScheduleRun:
     outside=True,
 )
 async def schedule_run(context: Context, request: ScheduleRun) -> Triggered:
-    """Where and as whom it runs when it is due."""
+    """In the directory and as the butler of its regular runs."""
     database = running(context).database
     butler, trigger, asked = await database.run(_planned, context, request)
     return await start(context, butler, asked, trigger)

@@ -137,5 +137,5 @@ def show_builder(farm: Farm, id: str) -> BuilderShown:
 
 
 def show_started(farm: Farm, record: BuilderRecord) -> BuilderShown:
-    """One that was just started: nobody has to be asked anything."""
+    """For a builder that was just started: nothing has to be asked."""
     return BuilderShown.of(Builder(record, read_started_status(farm, record)))

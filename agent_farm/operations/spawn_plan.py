@@ -107,7 +107,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
 
 
 class _Ground(Struct, frozen=True):
-    """Where it is to begin: the work of `after` has to land there first, it stands on that of `stack`."""
+    """Where it begins: the work of `after` has to land there first; `stack` is the builder it builds on."""
 
     base: str | None
     after: str | None = None
@@ -141,7 +141,7 @@ def _ground(context: Context, order: Spawn) -> _Ground:
 
 
 def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:
-    """Of the commits that it has by now, on whatever branch; its files are its own."""
+    """At its current commits, on whatever branch; uncommitted files are not included."""
     tree = farm.tree_if_there(first)
     state = tree_state(tree) if tree else None
     if state is None or state.head is None:
@@ -160,7 +160,7 @@ def _notes(order: Spawn, start: Start) -> tuple[str, ...]:
 
 
 def _tool_notes(farm: Farm, role: Path | None, role_text: str | None, work: Work) -> list[str]:
-    """A builder that is told to run what is not there loses its way at the first step."""
+    """A builder that is told to run a missing program is lost at the first step."""
     notes = []
     if role and (names := absent_tools(role_text)):
         path = role.relative_to(farm.root) if role.is_relative_to(farm.root) else role

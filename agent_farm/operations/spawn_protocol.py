@@ -85,7 +85,7 @@ class Protocol(Struct, frozen=True):
         subject: Subject | None = None,
         subject_text: str | None = None,
     ) -> str:
-        """By its own template; what that does not mention (the subject, the arguments) stands below it."""
+        """From its own template; whatever that does not mention (the subject, the arguments) is appended."""
         if self.template is None:
             return "\n\n".join(
                 [prompts.protocol_prompt(self.name, self.args, subject_text), *self._how_to_report()]
@@ -121,7 +121,7 @@ class Protocol(Struct, frozen=True):
 
 
 def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject | None = None) -> Protocol:
-    """The protocol of that name or alias; refused when it requires what it was not given."""
+    """The protocol of that name or alias; refused without an input that it requires."""
     name = _require_there(farm, asked.name, commit)
     folder = prompts.protocol_folder(name)
     kinds = farm.repository.entry_kinds(commit, [f"{folder}/{PROMPT_NAME}", f"{folder}/{FILE_NAME}"])
@@ -129,7 +129,7 @@ def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject 
     require_own(farm, commit, [prompts.protocol_path(name), *there])
 
     def read(included: str) -> str:
-        """Of the protocol's own folder alone, whatever the name looks like."""
+        """Only from the protocol's own folder, whatever the name looks like."""
         paths = (included, f"codev/{included}", f"{folder}/{included}")
         plain = (posixpath.normpath(path) for path in paths)
         path = next((one for one in plain if one.startswith(f"{folder}/")), None)

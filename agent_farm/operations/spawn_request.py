@@ -147,7 +147,7 @@ class ShellMode(Struct, frozen=True):
 Mode = SpecMode | IssueMode | ItemMode | TaskMode | ProtocolMode | ShellMode
 
 _HELP = "af spawn --help"
-# Those that name what is to be done; the third, the protocol, says how.
+# Those that say what to do; the third, the protocol, says how.
 _SUBJECTS = ("--project", "--issue")
 
 

@@ -27,7 +27,7 @@ from agent_farm.ports import release_ports, reserve_ports
 
 
 def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
-    """What the plan comes to under a name that is free."""
+    """The plan's record under a free name."""
     return BuilderConfig(
         type=plan.work.type,
         id=name.id,
@@ -117,7 +117,7 @@ def _waits(farm: Farm, plan: Plan, records: Records) -> bool:
 
 
 def _put_in_queue(farm: Farm, plan: Plan, config: BuilderConfig, records: Records) -> BuilderRecord:
-    """The base is written down by its name: the builder will start from where that is by then."""
+    """The base is recorded by name: the builder will start from where it is by then."""
     if plan.carry:
         raise UsageError(
             "Uncommitted changes cannot be carried to a builder that has to wait",
@@ -140,7 +140,9 @@ def _put_in_queue(farm: Farm, plan: Plan, config: BuilderConfig, records: Record
 
 
 def _give_back(farm: Farm, id: str) -> None:
-    """What was reserved for a builder of which nothing else exists. Best effort: the disk may be full."""
+    """Releases what was reserved for a builder that does not exist otherwise. Best effort: the disk may be
+    full.
+    """
     with suppress(AgentFarmError):
         if not requeue(farm, id):
             farm.registry.drop(id)

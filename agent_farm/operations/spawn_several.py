@@ -78,7 +78,7 @@ def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
 
 
 def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) -> list[P]:
-    """What each comes to, or UsageError with what is wrong with each; `plan` is told the one before."""
+    """The plan of each, or UsageError with what is wrong with each; `plan` gets the previous one."""
     plans, wrong = list[P](), list[str]()
     for number, order in enumerate(orders, 1):
         try:

@@ -1,4 +1,4 @@
-"""What each mode of a spawn comes to: the prompt, and the names that the builder may have."""
+"""What each mode of a spawn yields: the prompt, and possible names for the builder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Work(Struct, frozen=True):
 def find_work(
     farm: Farm, mode: Mode, start: Start, *, name: str | None = None, issue: Issue | None = None
 ) -> tuple[Work, Start]:
-    """And where it begins: a spec goes on with the branch that it has."""
+    """Also where it begins: a spec continues its existing branch."""
     given = ids.given_name(name) if name is not None else None
     work, start = _work(farm, mode, start, issue)
     return (replace(work, names=lambda: iter([given]), is_named=True) if given else work), start

@@ -58,7 +58,7 @@ def stop(context: Context, request: Stop) -> Iterator[Part]:
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
     yield from unknown
     farm, alone = context.farm, len(records) == 1 and not unknown
-    # those that wait first: else they would start in the place of those that are stopped
+    # queued ones first, or they would start in place of those being stopped
     waiting = [record for record in records if record.state == "queued"]
     others = [record.id for record in records if record.state != "queued"]
     for record, found in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):

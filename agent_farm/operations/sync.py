@@ -1,4 +1,4 @@
-"""`sync`: a builder's commits are moved onto what they are to land on."""
+"""`sync`: moves a builder's commits onto their base as it is now."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _sync(farm: Farm, record: BuilderRecord) -> Synced:
 
 
 def _tell_builder(farm: Farm, record: BuilderRecord, ground: Ground, error: MergeConflicts) -> None:
-    """Best effort: whoever asked is told anyway."""
+    """Best effort: the caller is told anyway."""
     files = ", ".join(error.evidence)
     command = as_command("git", "rebase", "--onto", ground.commit, record.base_commit)
     text = f"Your commits conflict with {ground.base}, where they will land, in: {files}. "

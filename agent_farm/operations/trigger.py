@@ -164,7 +164,7 @@ def _require_modest(context: Context, request: Trigger) -> None:
 
 
 def _butler(context: Context, request: Trigger) -> str | None:
-    """Whose session it is that goes on, unless another one is named."""
+    """The butler of the session to continue, unless another one is named."""
     named = whose(context, request.butler)
     return log_of(context).load(request.resume).butler if request.resume and named is None else named
 

@@ -92,7 +92,7 @@ class _Builder:
         seconds = None if started is None else time.time() - started
         if seconds is not None:
             self.write_exit(None, killer, seconds)
-        self.close("failed", f"killed by {killer}, as the process was that kept it", seconds)
+        self.close("failed", f"killed by {killer}, like its keeper", seconds)
 
     def require_terminal(self) -> None:
         """What ended because tmux did has not ended by itself."""
@@ -100,7 +100,7 @@ class _Builder:
             raise HungUp(signal.SIGHUP)
 
     def on_disk(self, write: Callable[[], object]) -> None:
-        """A disk that takes no record is no reason to end what runs."""
+        """A full disk is no reason to end what runs."""
         try:
             write()
         except OSError as error:
@@ -203,7 +203,7 @@ class _Builder:
         after = f" after {seconds:.0f} s" if seconds is not None else ""
         why = f": {reason}" if reason else ""
         say(f"[agent-farm] {plan.runtime} {state}{after}{why}. This is a shell in the worktree.")
-        say(f"[agent-farm] go on:   af resume {plan.builder}")
+        say(f"[agent-farm] continue: af resume {plan.builder}")
         say(f"[agent-farm] remove:  af prune {plan.builder}")
         told = (self._tell(name, event) for name in self.plan.notices)
         for problem in (*told, self._run_at_end(), self._start_next()):

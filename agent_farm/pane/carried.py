@@ -104,7 +104,7 @@ class Carrier:
             os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
     def _bring_link(self, source: str, target: str) -> None:
-        """It means what it meant: what lies in the checkout is the worktree's own there."""
+        """It keeps its meaning: a target in the checkout becomes the worktree's own."""
         meant = os.readlink(source)
         full = os.path.normpath(os.path.join(os.path.dirname(source), meant))
         is_inside = _is_below(full, self._source)

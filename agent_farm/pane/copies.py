@@ -79,7 +79,7 @@ def _copy_any(source: Path, target: Path) -> Iterator[str]:
 
 def _copy_directory(source: Path, target: Path) -> Iterator[str]:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
-        yield f"not copied: {target} is there already and is no directory"
+        yield f"not copied: {target} already exists and is not a directory"
         return
     target.mkdir(parents=True, exist_ok=True)
     for entry in sorted(os.listdir(source)):

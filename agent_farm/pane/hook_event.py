@@ -21,7 +21,7 @@ _REASON_LENGTH = 300
 _ANSWER_LENGTH = 200_000
 # What a turn ended with, as most CLIs call it, and as one does.
 _ANSWERS = ("last_assistant_message", "prompt_response")
-# What of a tool's arguments says best what it is about to do.
+# The arguments of a tool that best describe what it is about to do.
 _SUBJECTS = ("command", "file_path", "path", "url", "question", "description")
 _DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
 
@@ -117,7 +117,7 @@ def _event(run: str, name: str, payload: Mapping[str, object], hooks: Mapping[st
 
 
 def _reason(payload: Mapping[str, object], hooks: Mapping[str, Any]) -> str | None:
-    """What a person is asked, and for a tool what it is about to be used on."""
+    """The question to a person, and for a tool, what it would be used on."""
     reason, given = _first(payload, hooks.get("reason", ())), payload.get(hooks.get("asked_about", ""))
     about = _first(given, _SUBJECTS) if isinstance(given, dict) else None
     return f"{reason}: {about}"[:_REASON_LENGTH] if about else reason

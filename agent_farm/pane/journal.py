@@ -57,7 +57,7 @@ def digest_of_prompt(text: str) -> str:
 
 
 def current_state(directory: str, run: str) -> str | None:
-    """The state the run is in, as far as it said one."""
+    """The last state the run reported."""
     return _last_state(_lately(directory), run)
 
 
@@ -72,7 +72,7 @@ def _last_state(newest: Iterable[Mapping[str, object]], run: object) -> str | No
 
 
 def _lately(directory: str) -> Iterator[dict[str, object]]:
-    """None where there is no journal yet."""
+    """None if there is no journal yet."""
     with suppress(FileNotFoundError), open(os.path.join(directory, _EVENTS), "rb") as file:
         yield from _newest(file.fileno())
 

@@ -52,6 +52,6 @@ def ignore_signals() -> None:
 
 
 def default_signals() -> None:
-    """As a program expects to find them: ignored ones would stay ignored in whatever it starts."""
+    """Resets signals to what a program expects: ignored ones would stay ignored in its children."""
     for number in (*_ENDINGS, *_NOT_FOR_US, *_OTHERS):
         signal.signal(number, signal.SIG_DFL)

@@ -112,7 +112,7 @@ def _clients(tmux: Sequence[str], what: str) -> list[str]:
 
 
 def _post(address: str, facts: Facts, farm: str) -> None:
-    """Only there: what is told is not for wherever a redirect leads to."""
+    """Redirects are not followed: the message is only for that address."""
     known = {name.removesuffix("_id"): facts.get(f"AF_{name.upper()}") or None for name in _FIELDS}
     body = json.dumps({"version": 1, "farm": farm, **known, "text": f"{farm}: {_words(facts)}"})
     headers = {"Content-Type": "application/json", "User-Agent": "agent-farm"}
@@ -127,13 +127,13 @@ def _post(address: str, facts: Facts, farm: str) -> None:
     except urllib.error.HTTPError as error:
         raise NotTold(f"it answered {error.code}") from None
     except (ValueError, InvalidURL):  # what these say may hold a password
-        raise NotTold("it is no address") from None
+        raise NotTold("it is not a valid address") from None
     except HTTPException as error:
-        raise NotTold(f"it does not answer as a web server does ({type(error).__name__})") from None
+        raise NotTold(f"it does not answer like a web server ({type(error).__name__})") from None
 
 
 def _opened_in_time(request: urllib.request.Request) -> None:
-    """The timeout of a socket begins anew with each byte: one that answers drop by drop would never end."""
+    """A socket's timeout restarts with each byte: a server that answers drop by drop would never end."""
     failed: list[Exception] = [TimeoutError("timed out")]
 
     def ask() -> None:

@@ -23,16 +23,16 @@ _LONGEST = 2000  # characters of a line that are shown
 class LineRead(Struct, frozen=True, omit_defaults=True):
     """`old` and `new` are its numbers before and after the change."""
 
-    sign: Annotated[Literal["+", "-", " ", "…"], Meta(description="…: lines left out, which `text` counts")]
+    sign: Annotated[Literal["+", "-", " ", "…"], Meta(description="…: lines left out; `text` says how many")]
     text: str
     old: int | None = None
     new: int | None = None
-    read: Annotated[bool, Meta(description="It was read, and has not changed since")] = False
+    read: Annotated[bool, Meta(description="It was read and has not changed since")] = False
     gone: Annotated[
         bool,
         Meta(
-            description="A change that was read and is none any more: + is out again, or in its base where it"
-            " has a number; - is back in"
+            description="A change that was read and is gone: + was taken out again, or is in its base if it"
+            " has a number; - was put back"
         ),
     ] = False
     moved: Annotated[str, Meta(description="Where the same lines were before, or are now")] = ""
@@ -59,7 +59,7 @@ class HunkRead(Struct, frozen=True):
 
     id: str
     heading: str
-    unread: Annotated[int, Meta(description="Changed lines that were not read yet")]
+    unread: Annotated[int, Meta(description="Number of changed lines not read yet")]
     lines: tuple[LineRead, ...]
 
     @property
@@ -69,7 +69,7 @@ class HunkRead(Struct, frozen=True):
 
 
 class FileRead(Struct, frozen=True):
-    """`head` is what there is to read apart from lines: a mode, a former name, a binary or large file."""
+    """`head` is everything to read besides lines: a mode, a former name, a binary or large file."""
 
     path: str
     former: str
@@ -197,7 +197,7 @@ def _gone(one: Gone) -> LineRead:
 
 
 def shown_text(text: str) -> str:
-    """Bytes that are no text are written out, and what a line has beyond measure is counted."""
+    """Bytes that are not text are escaped, and the excess of a long line is counted."""
     plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return (
         plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} … {len(plain) - _LONGEST} more characters"

@@ -47,14 +47,14 @@ def _counted(lines: Sequence[LineRead]) -> str:
 
 
 def heading_of(file: FileRead, more: str = "") -> str:
-    """Its name, its lines, and in words what else there is to read of it."""
+    """Its name, its lines, and in words whatever else there is to read."""
     kind = "" if file.kind == "changed" else file.kind
     told = ", ".join(filter(None, (kind, _head_words(file), more)))
     return f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told})" if told else "")
 
 
 def _head_words(file: FileRead) -> str:
-    """What is to be read of a file apart from its lines, in words."""
+    """What there is to read about a file besides its lines, in words."""
     found: list[str] = []
     for row in file.head.split("\n"):
         word, _, rest = row.rpartition(" ")

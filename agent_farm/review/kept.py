@@ -70,13 +70,13 @@ class Comment(Struct, frozen=True):
     delivery: Annotated[
         Literal["draft", "sending", "submitted", "unconfirmed"],
         Meta(
-            description="draft: not sent yet; submitted: its builder has it; unconfirmed: it may have it,"
-            " and is not told again"
+            description="draft: not sent yet; submitted: its builder has it; unconfirmed: it may have it, so"
+            " it is not sent again"
         ),
     ] = "draft"
     fate: Annotated[
         Literal["open", "answered", "outdated"],
-        Meta(description="answered: the lines changed; outdated: they cannot be found any more"),
+        Meta(description="answered: the lines changed; outdated: they can no longer be found"),
     ] = "open"
 
     @property
@@ -87,7 +87,7 @@ class Comment(Struct, frozen=True):
 
 class Decision(Struct, frozen=True):
     word: Literal["approved", "rejected"]
-    tip: Annotated[str, Meta(description="The commit that it was said of")]
+    tip: Annotated[str, Meta(description="The commit it refers to")]
     at: float
     reason: str | None = None
 
@@ -130,7 +130,7 @@ def load_kept(file: Path) -> Kept:
         return Kept()
     marks = [found.marks, *(one.marks for one in found.past)]
     if not all(map(is_below, found.paths)) or not all(_are_lines(one) for one in marks if one):
-        raise damaged(file, "It names lines that no file has.")
+        raise damaged(file, "It names lines that do not exist.")
     return found
 
 

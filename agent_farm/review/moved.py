@@ -89,7 +89,7 @@ def changed_runs(hunk: Hunk) -> Iterator[tuple[int, int]]:
 
 
 def _plain(path: str, text: str) -> str:
-    """White space inside of a string is no one's to drop."""
+    """White space inside a string must be kept."""
     kept = text.rstrip()
     body = kept.lstrip()
     indent = kept[: len(kept) - len(body)] if _INDENTED.search(path) else ""

@@ -55,7 +55,7 @@ _LESS = (
 
 
 def head_of(file: FileChange) -> str:
-    """What there is to read of a file apart from its lines; "" where that is nothing."""
+    """What there is to read about a file besides its lines; "" if there is nothing."""
     has_lines = bool(file.hunks)
     rows = (row for row in file.head if not has_lines or not row.startswith(_LESS))
     return "\n".join(row for row in rows if not row.startswith(("similarity ", "dissimilarity ")))
@@ -103,7 +103,7 @@ class Step:
                 elif there in here.added.get(now, ()):
                     if anchors is None or anchors.hold(line, there):
                         kept.append(there)
-                else:  # its base has it too, or git now calls another one of two like lines new
+                else:  # its base has it too, or git now marks the other of two equal lines as new
                     gone.append(Gone(now, there, "+", self._text(now, there), there=True))
             if kept:
                 found[now or path] = ranges_of(kept)

@@ -1,4 +1,4 @@
-"""How risky a result is to land unread: a number to sort by, and the reasons in words."""
+"""How risky it is to land a result unread: a number to sort by, and the reasons in words."""
 
 from __future__ import annotations
 

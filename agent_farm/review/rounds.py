@@ -125,7 +125,7 @@ def compared(
     kept: Mapping[str, Kept],
     trees: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, tuple[FileChange, ...]], Steps]:
-    """What each round changes; and the way from the one that was read: None where git has that no more.
+    """What each round changes, and the diff from the one that was read: None if git no longer has it.
 
     `trees` are those of commits that are known already.
     """
@@ -167,7 +167,7 @@ def _maps(
 
 
 def carried_marks(repository: Repository, marks: Marks | None, result: Result) -> Marks:
-    """Of another round, as they stand in this one; none where git has that no more."""
+    """Marks of another round, moved to this one; none if git no longer has it."""
     if marks is None or marks.round == result.round:
         return marks or Marks(result.round)
     _, steps = compared(repository, {"": result.round}, {"": Kept(marks)})

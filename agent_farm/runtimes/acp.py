@@ -56,7 +56,7 @@ class AcpEvents(LineParser):
             self._spent = float(update["cost"]["amount"])
 
     def _tool(self, key: str, update: Mapping[str, Any]) -> None:
-        """It is told piece by piece, and by some agents only when it is done."""
+        """Reported piece by piece, and by some agents only when it is done."""
         if key not in self.calls:
             self.speaks()
             self._begins_anew = True

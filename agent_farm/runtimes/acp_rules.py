@@ -90,7 +90,7 @@ def asked_of(call: Mapping[str, Any], before: Mapping[str, Any]) -> Asked:
 
 
 def option_for(options: Sequence[Mapping[str, Any]], *, allowed: bool) -> str | None:
-    """The option that says so for this once, or for ever where there is no other; None: it is cancelled."""
+    """The option for this one time, or for ever if there is no other; None: cancel."""
     word = "allow" if allowed else "reject"
     ids = {option["kind"]: str(option["optionId"]) for option in options}
     return ids.get(f"{word}_once") or ids.get(f"{word}_always")

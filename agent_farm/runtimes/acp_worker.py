@@ -82,7 +82,7 @@ async def run(order: Mapping[str, Any]) -> int:
     program, *words = order["command"]
     how = {"limit": _MESSAGE_LIMIT, "stderr": None}
     env = dict(os.environ)
-    heard: Any = client  # what it does not offer is not there
+    heard: Any = client  # it does not offer the feature
     try:
         async with acp.spawn_agent_process(
             heard, program, *words, env=env, cwd=order["cwd"], transport_kwargs=how
@@ -92,7 +92,7 @@ async def run(order: Mapping[str, Any]) -> int:
         emit({"type": "failed", "kind": refused.kind, "message": str(refused)})
     except acp.RequestError as error:
         emit({"type": "error", "code": error.code, "message": _words(error)})
-    except ConnectionError:  # what it said last, on standard error, says why
+    except ConnectionError:  # the last line of its standard error says why
         return 1
     return 1
 
@@ -138,7 +138,7 @@ async def _session(agent: Any, client: _Client, order: Mapping[str, Any]) -> str
         if error.code != acp.RequestError.auth_required().code:
             raise
         ways = ", ".join(f"{way.id} ({way.name})" for way in told.auth_methods or ())
-        raise Refused("not-logged-in", f"{name} wants a login: {ways or 'it names none'}") from error
+        raise Refused("not-logged-in", f"{name} requires a login: {ways or 'it names no method'}") from error
     if order["mode"]:
         await agent.set_session_mode(session_id=session, mode_id=order["mode"])
     if order["model"]:
@@ -150,7 +150,7 @@ async def _session(agent: Any, client: _Client, order: Mapping[str, Any]) -> str
 async def _resumed(
     agent: Any, client: _Client, told: Any, order: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Any:
-    """Without its history where the agent can do that; else that is told, and not listened to."""
+    """Without its history if the agent can do that; otherwise the history is ignored."""
     capabilities = told.agent_capabilities
     try:
         if capabilities.session_capabilities and capabilities.session_capabilities.resume:
@@ -164,7 +164,7 @@ async def _resumed(
             raise
         what = f"{order['name']} has no session {order['resume']}: {_words(error)}"
         raise Refused("refused-argument", what) from error
-    what = f"{order['name']} cannot go on with a session: it offers no session/load"
+    what = f"{order['name']} cannot continue a session: it does not offer session/load"
     raise Refused("refused-argument", what)
 
 
@@ -175,7 +175,7 @@ def _servers(capabilities: Any, order: Mapping[str, Any]) -> list[Any]:
     can = capabilities.mcp_capabilities
     if not getattr(can, server["transport"], False):
         what = f"{order['name']} takes no MCP server over {server['transport']}"
-        raise Refused("mcp-unreachable", f"{what}, and the farm's speaks nothing else")
+        raise Refused("mcp-unreachable", f"{what}, and the farm's server has no other transport")
     token = os.environ.get(MCP_TOKEN)
     headers = [schema.HttpHeader(name="Authorization", value=f"Bearer {token}")] if token else []
     form = schema.HttpMcpServer if server["transport"] == "http" else schema.SseMcpServer
@@ -186,7 +186,7 @@ def _model_option(made: Any, name: str) -> str:
     for option in made.config_options or () if made else ():
         if option.category == "model":
             return str(option.id)
-    raise Refused("refused-argument", f"{name} lets nobody choose a model over ACP")
+    raise Refused("refused-argument", f"{name} does not let clients choose a model over ACP")
 
 
 def _words(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a runtime is to its callers: a description, a Launch for a pane, a result for a headless run."""
+"""A runtime as its callers see it: a description, a Launch for a pane, a result for a headless run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def require_model(model: str | None) -> str | None:
 
 
 def require_adapter(name: str, root: Path | None, *, command: str | None = None) -> RuntimeAdapter:
-    """`command` is to be tried with the name that was probably meant."""
+    """`command` is a command to try with the name that was probably meant."""
     try:
         return get_adapter(name, root)
     except ValueError as error:
@@ -102,10 +102,13 @@ class RuntimeAdapter(ABC):
         """None, or that it was never tried with a version as this one."""
         if not self.cli.tried or major_of(version) == major_of(self.cli.tried):
             return None
-        return f"{self.binary_name} {version} is another major version than {self.cli.tried}, which was tried"
+        return (
+            f"{self.binary_name} {version} has a different major version from {self.cli.tried}, which"
+            " was tried"
+        )
 
     def _version(self, env: Mapping[str, str], command: Sequence[str] | None) -> str | None:
-        """What is installed, as far as its files say; a command of the user's is the user's choice."""
+        """The installed version, according to its files; a command of the user's is the user's choice."""
         found = None if command or not self.cli.oldest else self.find_command(env)
         return installed_version(found[0], self.cli.install.rpartition(" ")[2]) if found else None
 

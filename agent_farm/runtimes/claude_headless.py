@@ -1,4 +1,4 @@
-"""Claude Code headless: what the SDK's worker is told, and the bounds of a session as its rules."""
+"""Claude Code headless: the order for the SDK's worker, and a session's bounds as its rules."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def worker_order(start: Start) -> tuple[tuple[str, ...], str]:
 
 
 def _program(start: Start) -> str:
-    """One path, since the SDK takes no more: a script with all words, where the command has several."""
+    """A single path, as the SDK requires: for a command of several words, a script with all of them."""
     command = start.command or ()
     if len(command) == 1 and not start.extra_args:
         return command[0]

@@ -40,7 +40,7 @@ async def run(order: Mapping[str, Any]) -> int:
             _tell(message)
             ended = ended or isinstance(message, ResultMessage)
     except ClaudeSDKError as error:
-        if not ended:  # an API error is told as a result first, and then raised
+        if not ended:  # an API error is first reported as a result, then raised
             stderr = "\n".join(said[-20:])
             code = error.exit_code if isinstance(error, ProcessError) else None
             emit({"type": "failed", "message": str(error), "stderr": stderr, "exit_code": code})

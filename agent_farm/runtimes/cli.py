@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Permissions = Literal["ask", "edit", "all"]
 PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
 Environment = Mapping[str, str]
-HOOK_SECONDS = 30  # far more than one takes: a CLI goes on without what came too late
+HOOK_SECONDS = 30  # far more than it takes: a CLI continues without a server that was too late
 
 
 class Start(Struct, frozen=True):

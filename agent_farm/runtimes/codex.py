@@ -161,7 +161,7 @@ def _files(start: Start) -> dict[Path, str]:
 
 
 def _role_argument(start: Start) -> str:
-    """A role that fits no argument is to be read from its file."""
+    """A role that is too long for an argument has to be read from its file."""
     whole = _role_setting(start.role)
     return whole if fits_argument(whole) else _role_setting(order_to_read_role(start.role, _role_file(start)))
 

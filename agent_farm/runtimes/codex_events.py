@@ -1,4 +1,4 @@
-"""What `codex exec --json` prints, and what it does not tell: how often the model answered."""
+"""The output of `codex exec --json`, and what it leaves out: how often the model answered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.runtimes.lines import (
 )
 from agent_farm.runtimes.result import Failure, Usage
 
-# items that are calls of tools, and what they are called with
+# items that are tool calls, and their arguments
 _CALLS = {
     "mcp_tool_call": "arguments",
     "command_execution": "command",

@@ -96,7 +96,7 @@ def provider_keys(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _configurations(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """One that cannot be read is an error: codex may read it all the same, with its servers."""
+    """An unreadable one is an error: codex may still be able to read it, with its servers."""
     import tomllib
 
     for path in (_MACHINE, config_home(env) / "config.toml"):

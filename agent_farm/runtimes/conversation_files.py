@@ -1,4 +1,4 @@
-"""The files of one conversation, on this machine: found to be taken along, and laid where its CLI looks.
+"""The files of one conversation on this machine: found to be taken along, and placed where its CLI looks.
 
 A name is told below the CLI's configuration home. Where a CLI files conversations by the directory that it
 works in, that part of the name stands for whichever directory it is.

@@ -1,4 +1,4 @@
-"""What is kept of a headless conversation so that it can go on: its files, and what it has cost so far."""
+"""What is kept of a headless conversation so that it can continue: its files, and its cost so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _thin_out(directory: Path, keep: Sequence[Path]) -> None:
         for name in list(directories):
             path = Path(place, name)
             if path in keep or path.is_symlink() or not any(one.is_relative_to(path) for one in keep):
-                directories.remove(name)  # nothing in there is looked at
+                directories.remove(name)  # its contents are not read
                 if path not in keep:
                     _remove(path)
         for name in files:

@@ -80,7 +80,7 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
 
 
 def _at_home(cli: Cli, start: Start) -> Start:
-    """With a home of its own, and the server under the name by which this CLI is to know it."""
+    """With a home of its own, and the server under its name for this CLI."""
     server = start.server and structs.replace(start.server, name=cli.server_name(start.server, start))
     return structs.replace(start, home=start.home / cli.binary, server=server)
 

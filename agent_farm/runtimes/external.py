@@ -40,7 +40,7 @@ class ExternalEvents(LineParser):
 
 
 def _files(runtime: ExternalRuntime, start: Start) -> dict[Path, str]:
-    """What the driver is told, and what the executable reads."""
+    """The driver's arguments, and the files the executable reads."""
     session = {
         "command": runtime.command,
         "name": runtime.name,

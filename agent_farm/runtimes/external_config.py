@@ -59,7 +59,7 @@ class ExternalRuntime(msgspec.Struct, frozen=True):
 
 
 def load_external_runtime(root: Path, name: str) -> ExternalRuntime | AcpRuntime:
-    """One of those that are declared; what is wrong with another is no matter."""
+    """One of the declared runtimes; errors in the others do not matter."""
     runtime = declared_runtimes(root)[name]
     if isinstance(runtime, RuntimeFileError):
         raise runtime
@@ -78,7 +78,7 @@ def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | AcpRuntime | Ru
     except msgspec.ValidationError as error:
         raise _wrong(path, f'it has to be {{"runtimes": {{…}}}}: {error}') from error
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"it is no JSON: {error}") from error
+        raise _wrong(path, f"it is not JSON: {error}") from error
     return {name: _runtime_or_problem(path, name, given) for name, given in file.runtimes.items()}
 
 
@@ -94,7 +94,9 @@ def runtime_file_problem(root: Path) -> RuntimeFileError | None:
 def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | AcpRuntime | RuntimeFileError:
     try:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name: small letters, digits, - and _, at most 40")
+            raise ValueError(
+                f"{name!r} is not a valid name: use lower-case letters, digits, - and _, at most 40"
+            )
         if name in ADAPTERS:
             raise ValueError(f"{name} is the name of a runtime that af ships")
         if isinstance(given, dict) and "acp" in given:

@@ -1,4 +1,4 @@
-"""Settings of the user and the project that a CLI reads whatever it is told, found to be switched off."""
+"""Settings of the user and the project that a CLI always reads, found so that they can be switched off."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _project_hooks(start: Start) -> list[str]:
 
 
 def _flags(start: Start) -> list[str]:
-    """Without a server the allowed name is one that nobody has."""
+    """Without a server, the allowed name is one that no server has."""
     name = start.server.name if start.server else locked_name(McpServer("none", ""), start.run)
     flags = ["--allowed-mcp-server-names", name, "--extensions", "none"]
     if not start.in_pane and start.permissions == "edit":

@@ -1,4 +1,4 @@
-"""A CLI headless, from its start to a result; cut short, what it had told until then is not lost."""
+"""A headless CLI, from its start to a result; if it is cut short, its output so far is not lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
 
 
 def _hearing(parser: LineParser) -> Callable[[str], str | None]:
-    """`parser.line`; what has come of it is told where somebody listens."""
+    """Calls `parser.line`, and reports the progress if somebody listens."""
     tell = parser.start.on_progress
     seen = (0, 0, "")
 
@@ -45,7 +45,7 @@ def _hearing(parser: LineParser) -> Callable[[str], str | None]:
             return "failed"
         verdict = parser.line(text)
         if len(parser.calls) > MOST_CALLS or len(parser.output) > MOST_CHARACTERS:
-            parser.fail("failed", "it went on and on: more tool calls or text than can be kept")
+            parser.fail("failed", "it did not stop: more tool calls or text than can be kept")
             return "failed"
         answered = sum(call.result is not None for call in parser.calls.values())
         if tell and (now := (len(parser.calls), answered, parser.output)) != seen:

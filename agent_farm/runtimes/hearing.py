@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 def heard(
     argv: Sequence[str], *, cwd: str | os.PathLike[str], seconds: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """All that it said, whatever its exit code; nothing is on its standard input."""
+    """All of its output, whatever its exit code; its standard input is empty."""
     return subprocess.run(
         argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
     )

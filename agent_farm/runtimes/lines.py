@@ -103,7 +103,7 @@ class LineParser(ABC):
         self.failure = self.failure or Failure(kind, message)
 
     def fail_api(self, status: int | None, message: str) -> None:
-        """An API error; one about the key or the login is told apart."""
+        """An API error; errors about the key or the login are distinguished."""
         self.fail("not-logged-in" if status in (401, 403) else "api-error", message)
 
     def speaks(self) -> None:
@@ -149,13 +149,13 @@ class LineParser(ABC):
         if ended.exit_code and not (self.answered_is_done and self.finished and self.output):
             return self.explain((last_line(ended.stderr) and ended.stderr) or self.said, ended.exit_code)
         if not self.finished and self.said.startswith("{"):
-            return Failure("failed", "its output broke off in the middle of an event")
+            return Failure("failed", "its output ended in the middle of an event")
         if not self.finished:
             return Failure("failed", last_line(ended.stderr) or self.said[:500] or "ended without a result")
         if refusal := refused_reading(tuple(self.calls.values())):
-            return Failure("failed", f"it was let read nothing of what it asked for: {refusal}")
+            return Failure("failed", f"it was denied everything it asked to read: {refusal}")
         if not self.output.strip() and not self.calls:
-            return Failure("failed", "it ended with nothing said and nothing done")
+            return Failure("failed", "it ended without saying or doing anything")
         return None
 
 

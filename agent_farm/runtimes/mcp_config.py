@@ -49,7 +49,7 @@ def one_server(given: GivenServers) -> McpServer | None:
     servers = as_servers(given)
     if len(servers) > 1:
         raise UsageError(
-            "A locked runtime gets one MCP server", why=f"given: {', '.join(s.name for s in servers)}"
+            "A locked runtime gets exactly one MCP server", why=f"given: {', '.join(s.name for s in servers)}"
         )
     return servers[0] if servers else None
 

@@ -31,7 +31,7 @@ def runtime_requests(
 def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str, str]) -> str | None:
     """Why a start of it would fail; looks, and starts nothing."""
     if not_agreed(root, settings.requests([f"runtimes.{name}.command"])):
-        return f"the repository puts a command in its place that nobody has agreed to; {HINT}"
+        return f"the repository replaces its command with one that nobody has agreed to; {HINT}"
     command = settings.runtime(name).command
     try:
         adapter = get_adapter(name, root)

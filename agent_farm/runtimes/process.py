@@ -20,7 +20,7 @@ GRACE_SECONDS = 3.0
 _STDERR_KEPT = 16_384
 _LINE_LIMIT = 1 << 26
 TOO_LONG = "(a line that is too long to be read)\n"  # what is heard of one
-_LEFT_SECONDS = 2.0  # for output that comes from nobody who is ours
+_LEFT_SECONDS = 2.0  # for output from processes that are not ours
 
 OnLine = Callable[[str], "str | None"]
 _HELD: ContextVar[tuple[int, ...]] = ContextVar("descriptors held by guards", default=())
@@ -256,7 +256,7 @@ async def _feed(stream: asyncio.StreamWriter | None, given: bytes) -> None:
 
 
 def _abort(stream: asyncio.StreamWriter | None) -> None:
-    """Without what nobody has read until now."""
+    """Drops output that nobody has read yet."""
     assert stream is not None
     if not stream.is_closing() or stream.transport.get_write_buffer_size():
         stream.transport.abort()

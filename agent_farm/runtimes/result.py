@@ -81,5 +81,5 @@ class RuntimeResult:
         return self.failure.message if self.failure else None
 
 
-# Who is told how far a headless run has come, while it goes on.
+# Receives the progress of a headless run.
 OnProgress = Callable[[RuntimeResult], None]

@@ -1,4 +1,4 @@
-"""Which version of a CLI is installed, as far as its files say: nothing is started for it."""
+"""Which version of a CLI is installed, according to its files; nothing is started."""
 
 from __future__ import annotations
 

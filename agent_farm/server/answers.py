@@ -62,7 +62,7 @@ def error_document(error: AgentFarmError) -> dict[str, Any]:
 
 
 def expected(error: Exception, where: str) -> AgentFarmError:
-    """What of an error the caller is told; a bug goes to the log whole."""
+    """The part of an error for the caller; a bug is logged in full."""
     if isinstance(error, (AgentFarmError, OSError)):
         return as_farm_error(error)
     _log.error("A bug while answering %s", where, exc_info=error)

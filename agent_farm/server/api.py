@@ -57,8 +57,9 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
 async def _lines(
     verb: str, answered: Callable[[Tell], Coroutine[Any, Any, dict[str, Any]]]
 ) -> AsyncIterator[bytes]:
-    """One JSON object a line: what is told meanwhile, at last the answer or the error. What is carried out
-    is cancelled when nobody listens any more, as far as it can be."""
+    """One JSON object per line: progress, and finally the answer or the error. The operation is cancelled, if
+    possible, when nobody listens any more.
+    """
     loop = asyncio.get_running_loop()
     told: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
 
@@ -100,6 +101,6 @@ def _parsed(data: bytes) -> object:
     if not data:
         return {}
     try:
-        return msgspec.json.decode(data)  # refuses half a surrogate pair and what is no finite number
+        return msgspec.json.decode(data)  # refuses half a surrogate pair and numbers that are not finite
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError("The body is not JSON", why=str(error)) from error

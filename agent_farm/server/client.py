@@ -32,9 +32,9 @@ def ask_server(
     tell: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The verb's document. What the server tells meanwhile is told; an expected error is raised.
+    """The verb's document. Messages of the server are passed on; an expected error is raised.
 
-    `environ` are variables that the shell which is asked from has beside those of this process.
+    `environ` are variables of the calling shell besides those of this process.
     """
     with _answered(root, verb, request, environ or {}) as response:
         while line := response.readline():

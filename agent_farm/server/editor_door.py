@@ -114,9 +114,9 @@ class EditorAgent:
         return schema.SetSessionModeResponse()
 
     async def load_session(self, cwd: str, session_id: str, **more: Any) -> schema.LoadSessionResponse:
-        """The first message and the last answer; what was said between them is in its terminal.
+        """The first message and the last answer; the rest is in its terminal.
 
-        Of a session that nobody has said anything in there is no builder, and nothing to tell.
+        A session without any message has no builder, and nothing to show.
         """
         session = self._open(session_id, cwd)
         if _OWN_ID.fullmatch(session_id) and await self._is_new(session):
@@ -151,7 +151,7 @@ class EditorAgent:
         return schema.PromptResponse(stop_reason=await self._follow(session, cancelled, begun, seen))
 
     async def cancel(self, session_id: str, **more: Any) -> None:
-        """The keys that interrupt its runtime, pressed in its pane; nobody is told why that could not be."""
+        """Presses the keys that interrupt its runtime in its pane; failures are ignored."""
         session = self._sessions.get(session_id)
         turn = session.turn if session else None
         if session is None or turn is None:

@@ -83,7 +83,7 @@ class Briefly(OneLine):
 
 
 class Lines:
-    """A message a line. The library's own reader ends the program at JSON that is no object."""
+    """One message per line. The library's own reader ends the program on JSON that is not an object."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer

@@ -39,7 +39,7 @@ async def serve_events(messages: AsyncGenerator[Message], socket: WebSocket) -> 
 
 @asynccontextmanager
 async def first_of(out: Coroutine[Any, Any, None], into: Coroutine[Any, Any, None]) -> AsyncIterator[bool]:
-    """Until either has ended, whether that is `out`; after the body neither goes on."""
+    """Runs until either has ended; returns whether that is `out`. Neither continues after the body."""
     tasks = asyncio.create_task(out), asyncio.create_task(into)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

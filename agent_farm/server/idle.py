@@ -17,9 +17,9 @@ from agent_farm.settings import load_settings
 
 @dataclass(slots=True)
 class Activity:
-    """When somebody last wanted something, and who is still being answered.
+    """When the last request came, and which are still being answered.
 
-    An open page, a stream and a tool call that takes long are requests that have not ended.
+    An open page, a stream and a long tool call are requests that have not ended.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -49,9 +49,9 @@ def idle_limit(root: Path) -> float | None:
 
 
 def is_idle(butlers: RunningButlers, activity: Activity) -> bool:
-    """Nobody has asked for so long, no page is open, nothing runs, waits or may become due. Blocks.
+    """Whether there was no request for that long, no page is open, and nothing runs, waits or may become due.
 
-    What cannot be read may be wanted.
+    Blocks. What cannot be read counts as needed.
     """
     try:
         limit = idle_limit(butlers.root)
@@ -73,7 +73,7 @@ def _has_builders(root: Path) -> bool:
 
 
 def _has_builders_elsewhere(farm: Farm) -> bool:
-    """Whose work is to come home, or that has to be placed again."""
+    """Builders whose work has to come home, or that have to be placed again."""
     if not farm.paths.fleet.exists():
         return False
     from agent_farm.fleet.book import read_book

@@ -28,7 +28,7 @@ def start_log() -> None:
         OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%Y-%m-%d %H:%M:%S")
     )
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # what it has to say of requests is said of those that nobody has let in yet
+    # its messages about requests concern those that are not authorised yet
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.getLogger("mcp").setLevel(logging.WARNING)
 

@@ -24,7 +24,7 @@ def login_routes(logins: Logins, pages: LoginPages) -> list[Route]:
         """Only with the architect's token: a page that is logged in cannot make further logins."""
         caller = caller_of(request.scope)
         if caller is None or caller.login is not None:
-            return refuse(403, "foreign", "Refused: only the architect's token gives tickets", hint="af dash")
+            return refuse(403, "foreign", "Refused: tickets need the architect's token", hint="af dash")
         ticket = logins.issue_ticket()
         document: dict[str, object] = {"ticket": ticket, "seconds": TICKET_SECONDS}
         asked = await _document(request)
@@ -49,8 +49,8 @@ def login_routes(logins: Logins, pages: LoginPages) -> list[Route]:
         ticket = (await _document(request)).get("ticket")
         login = logins.redeem(ticket, listening_port(request.scope)) if isinstance(ticket, str) else None
         if login is None:
-            why = "Each address is good once, and for two minutes."
-            return refuse(401, "login", "This address is used up or too old", why, "af dash")
+            why = "Each address works once, and for two minutes."
+            return refuse(401, "login", "This address has been used or is too old", why, "af dash")
         assert isinstance(ticket, str)
         pages.remove(ticket)
         return answer({"logged_in": True, "login": login})

@@ -50,7 +50,7 @@ INSTRUCTIONS = (
     "a headless session. Builders: report how you are; ask_architect instead of waiting. "
     "Sessions: state_get and state_set keep facts, trigger starts another session."
 )
-# Auth has looked at Host and Origin already, for every route alike.
+# Auth has already checked Host and Origin, for every route.
 _GUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 RequestContext = ServerRequestContext[Any, Request]
@@ -105,7 +105,9 @@ def _always(answer: T) -> Callable[[RequestContext, PaginatedRequestParams | Non
 
 @asynccontextmanager
 async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
-    """A client that asked for it hears what is told, and every few seconds that the call is still at work."""
+    """A client that asked for it gets the progress, and every few seconds a sign that the call is still
+    running.
+    """
     loop, began = asyncio.get_running_loop(), time.monotonic()
     told: asyncio.Queue[str] = asyncio.Queue()
 
@@ -116,7 +118,7 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
                 async with asyncio.timeout(PROGRESS_SECONDS):
                     text = await told.get()
             except TimeoutError:
-                text = f"{name}: at work for {time.monotonic() - began:.0f} s"
+                text = f"{name}: running for {time.monotonic() - began:.0f} s"
             await asked.session.report_progress(time.monotonic() - began, None, as_utf8(text))
 
     def tell(text: str) -> None:
@@ -131,7 +133,7 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
 
 
 def _with_notes(result: CallToolResult, told: Sequence[str]) -> CallToolResult:
-    """For a client that hears nothing meanwhile, what was told comes behind the answer."""
+    """For a client without progress, the messages are appended to the answer."""
     notes = TextContent(type="text", text="\n".join(["notes:", *told[-_MOST_NOTES:]]))
     return result.model_copy(update={"content": [*result.content, notes]})
 
@@ -155,7 +157,7 @@ def _note_told(butlers: RunningButlers, builder: str) -> None:
     """Its journal says that the server has told its tools: a first prompt may wait for that."""
     with suppress(AgentFarmError):  # its record has gone meanwhile
         farm = open_farm(butlers.root)
-        note(farm, farm.require_exact(builder), TOOLS_TOLD, "the server told its tools")
+        note(farm, farm.require_exact(builder), TOOLS_TOLD, "the server announced its tools")
 
 
 @asynccontextmanager

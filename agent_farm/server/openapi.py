@@ -16,11 +16,11 @@ _ABOUT = """Every verb of `af`: `GET` for what reads, `POST` for what changes so
 POST /api/login gives for a ticket, or the architect's token that server.json names, as a bearer token; a
 WebSocket may offer it as the protocol `login.…` beside `agent-farm`."""
 _ERRORS = {
-    "400": "The request is off",
+    "400": "The request is invalid",
     "401": "Not logged in",
     "403": "It comes from another page",
-    "404": "There is no such thing",
-    "409": "Refused, because of how things are; the evidence says why",
+    "404": "Not found",
+    "409": "Refused in the current state; the evidence says why",
     "413": "The body is too large",
     "421": "The Host is not a loopback name",
 }

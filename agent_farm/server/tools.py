@@ -77,7 +77,7 @@ def _require_allowed(operation: Operation[Any, Any], arguments: Mapping[str, Any
         if name in arguments:
             offered_here = [one for one in operation.request.__struct_fields__ if one not in NOT_FOR_PROGRAMS]
             why = f"{name} is unknown to this tool; it takes {', '.join(offered_here)}"
-            raise UsageError(f"{operation.name} cannot be called like that", why=why)
+            raise UsageError(f"Invalid arguments for {operation.name}", why=why)
 
 
 def _for_programs(
@@ -91,7 +91,7 @@ def _for_programs(
     named = [one for one in words if isinstance(one, str)]
     return ConsentNeeded(
         error.what,
-        why="No tool agrees to that: ask the repository's user to read it and to agree once.",
+        why="No tool can approve that: ask the repository's user to read it and approve it once.",
         hint=as_command("af", *operation.name.split("_"), "--yes", *named) if named else HINT,
         evidence=error.evidence,
     )

@@ -24,9 +24,9 @@ AtLeast1 = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(ge=0)]
 ScheduleName = Annotated[str, Meta(description="Name of the schedule: letters, digits, . _ and -")]
 CRON = Meta(description="Five fields: minute hour day month weekday, as in 0 8 * * 1-5")
-PROMPT = Meta(description="What is asked when it is due")
-LATE = Meta(description="A missed due time is made up within so many seconds; 0: however late")
-UNTIL = Meta(description="The last day, as in 2027-03-31, or a time of it")
+PROMPT = Meta(description="Prompt to run when it is due")
+LATE = Meta(description="A missed run is made up for within this many seconds; 0: however late")
+UNTIL = Meta(description="Last day, as in 2027-03-31, or a time on it")
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`cwd` is where its sessions run, from the checkout's top; else it is the butler's own directory.
 
     A due time that is missed is made up within `late` seconds, with 0 however late. After `until`, a day or a
-    time of that zone, it is due no more.
+    time of that zone, it is no longer due.
     """
 
     name: ScheduleName
@@ -68,7 +68,7 @@ def require_schedule(entry: ScheduleEntry) -> None:
     if not entry.prompt.strip() or "\0" in entry.prompt:
         raise UsageError("its prompt is empty or contains NUL")
     if not 0 <= entry.late < math.inf or "\0" in (entry.cwd or ""):
-        raise UsageError("late is no number of seconds, or cwd contains NUL")
+        raise UsageError("late is not a number of seconds, or cwd contains NUL")
     require_cron(entry.cron, entry.timezone)
     last_moment(entry.until, entry.timezone)
 

@@ -71,7 +71,7 @@ class Butler:
 
 
 def load_all_butlers(root: Path) -> Iterator[Butler]:
-    """The farm's own first; what is wrong with another one's file is told where that one is wanted."""
+    """The farm's own first; errors in another one's file are reported when that one is used."""
     own = load_butler(root)
     yield own
     for name in all_butler_names(root):
@@ -206,7 +206,7 @@ def transport_problem(adapter: RuntimeAdapter, transport: Transport) -> str | No
     if transport in adapter.cli.transports:
         return None
     spoken = " and ".join(_TRANSPORTS[name] for name in adapter.cli.transports)
-    return f'{adapter.name} speaks {spoken} only: write transport = "{adapter.cli.transports[0]}".'
+    return f'{adapter.name} only speaks {spoken}: write transport = "{adapter.cli.transports[0]}".'
 
 
 def _require_schedules(file: Path, schedules: Sequence[ScheduleEntry]) -> None:
@@ -225,4 +225,6 @@ def _require_inside(cwd: str | None) -> None:
     """A file that came with the repository names no place outside of it."""
     place = PurePosixPath(cwd or ".")
     if place.is_absolute() or ".." in place.parts or "\0" in str(place):
-        raise UsageError(f"cwd is {cwd!r}", why="It has to be a directory of the checkout, from its top.")
+        raise UsageError(
+            f"cwd is {cwd!r}", why="It must be a directory of the checkout, as a path from its top."
+        )

@@ -122,7 +122,7 @@ def _valid_key(path: Path, text: bytes) -> bytes:
     try:
         _cipher(text.strip())
     except ValueError as error:
-        raise DamagedFile(f"{path} holds no key", hint=f"mv {path} {path}.damaged") from error
+        raise DamagedFile(f"{path} contains no key", hint=f"mv {path} {path}.damaged") from error
     return text.strip()
 
 

@@ -93,7 +93,7 @@ def on_its_thread(
 
 
 def database_problem(path: Path) -> AgentFarmError | None:
-    """What would keep a server from starting; None as well where there is no database yet."""
+    """What would keep a server from starting; None, too, if there is no database yet."""
     if not os.path.lexists(path):
         return None
     try:

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Ends:
-    """`recorded` is told of each once it is on record."""
+    """`recorded` is called for each once it is on record."""
 
     def __init__(self, database: Database, recorded: Callable[[Session], None]) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class Ends:
             return session
 
     async def write_left(self) -> None:
-        """What could not be written when it ended, as far as it can be now."""
+        """Retries what could not be written when it ended."""
         for session in tuple(self._unwritten.values()):
             try:
                 await self._write(session)

@@ -61,7 +61,7 @@ def place_of(request: SessionRequest, settings: Settings) -> str | None:
         return None
     if request.cwd:
         raise UsageError(
-            "--cwd does not go with --on",
+            "--cwd cannot be combined with --on",
             why="Another machine does not have that directory.",
             hint="af run --on local …",
         )

@@ -46,7 +46,7 @@ def own_files(butler: Butler) -> tuple[Path, ...]:
 
 
 def readable_entries(checkout: Path) -> list[Path]:
-    """What lies in it, one by one: of the whole, a search would go through the farm's own files as well."""
+    """Its entries, one by one: a search of the whole would go through the farm's own files as well."""
     try:
         entries = sorted(checkout.iterdir())
     except OSError:

@@ -19,7 +19,7 @@ INTERRUPTED = "Interrupted: the process that ran it is gone"
 _FIELDS = tuple(one.name for one in msgspec.structs.fields(Session))
 _TEXTS = ("prompt", "context", "output")
 _UNENDED_HERE = "(state = 'queued' OR state = 'running' AND host IS NULL)"
-# of the texts no more than is shown, of the tool calls none: they can be megabytes
+# only the part of the texts that is shown, and no tool calls: they can be megabytes
 _SHORT = ", ".join(
     f"substr({name}, 1, 1000) AS {name}"
     if name in _TEXTS
@@ -53,7 +53,7 @@ def session_start(database: Database, session_id: str) -> None:
 
 @on_its_thread
 def session_place(database: Database, session_id: str, host: str) -> None:
-    """Write that this machine runs it, before it is told: from here on it may have begun."""
+    """Record that this machine runs it, before it is told: from here on it may have begun."""
     database.write(
         "UPDATE sessions SET state = 'running', host = ?, started_at = ? WHERE id = ? AND state = 'queued'",
         (host, time.time(), session_id),
@@ -135,7 +135,7 @@ class SessionLog:
         return bool(self.database.query(f"SELECT 1 FROM sessions WHERE {_UNENDED_HERE} LIMIT 1"))
 
     def elsewhere(self) -> list[Session]:
-        """Those that other machines run, as far as is known."""
+        """Those that other machines run, as recorded here."""
         columns = ", ".join(_FIELDS)
         rows = self.database.query(
             f"SELECT {columns} FROM sessions WHERE state = 'running' AND host IS NOT NULL ORDER BY number"

@@ -61,7 +61,7 @@ def prune_sessions(
 
 
 def conversation_home(state: Path, name: str) -> Path:
-    """Where a runtime keeps a conversation that goes on with `af run --resume`."""
+    """Where a runtime keeps a conversation that `af run --resume` can continue."""
     return state / "conversations" / name
 
 

@@ -172,7 +172,7 @@ class SessionRunner:
         return env
 
     def keys(self, session: Session, choice: Choice) -> dict[str, str]:
-        """What of it a machine that runs it in the place of this one cannot have of its own."""
+        """The parts that another machine, which runs it instead of this one, cannot have itself."""
         butler, cli = self.butler, choice.adapter.cli
         declared = {*butler.optional_env, *butler.module_credentials, *butler.required_env}
         stored = self.credentials.lookup_all({*cli.every_variable, *declared})

@@ -88,7 +88,7 @@ class RunningButler:
         *,
         agreed: bool = False,
     ) -> SpawnerResult | str:
-        """Its id once it is accepted, or the result when it was refused; it goes on by itself."""
+        """Its id once it is accepted, or the result if it was refused; it continues by itself."""
         accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def observe(progress: Progress) -> None:
@@ -113,14 +113,14 @@ class RunningButler:
         if task and not (await asyncio.wait([task], timeout=STOP_SECONDS))[0]:
             raise TimedOut(
                 f"Session {session.id[:8]} has not ended within {STOP_SECONDS:g} s",
-                why="It has been told, and does not answer.",
+                why="It was told to end, and does not answer.",
                 hint="af butler stop --now",
             )
         ended = await self.database.run(self.sessions.load, session.id)
         if ended.ended_at is None:
             raise AgentFarmError(
                 f"Session {session.id[:8]} has ended; its record cannot be written yet",
-                why="It is tried again every few seconds.",
+                why="This is repeated every few seconds.",
                 hint="af butler logs",
             )
         return ended
@@ -217,17 +217,17 @@ def _resumed(log: SessionLog, request: SessionRequest, butler: str) -> tuple[Ses
     if request.runtime not in (None, session.runtime):
         raise UsageError(
             f"Session {session.id[:8]} ran on {session.runtime}, not on {request.runtime}",
-            why="A conversation goes on with the runtime that has it.",
+            why="A conversation continues on the runtime that has it.",
         )
     if request.host not in (None, "fleet", session.host or LOCAL):
         raise UsageError(
             f"Session {session.id[:8]} ran on {session.host or 'this machine'}",
-            why="Its conversation goes on there: leave out --on.",
+            why="Its conversation continues there: leave out --on.",
         )
     if request.cwd not in (None, session.cwd):
         raise UsageError(
             f"Session {session.id[:8]} ran in {session.cwd}",
-            why="Its conversation goes on there: leave out --cwd.",
+            why="Its conversation continues there: leave out --cwd.",
         )
     resumed = msgspec.structs.replace(
         request,
@@ -245,12 +245,12 @@ def _require_conversation(session: Session) -> None:
     if session.ended_at is None:
         raise UsageError(
             f"Session {short} is still {session.state}",
-            why="Its conversation can go on when it has ended.",
+            why="Its conversation can be continued when it has ended.",
             hint=f"af sessions --follow {short}",
         )
     if not session.conversation_id:
         raise UsageError(
             f"Session {short} has no conversation",
-            why=f"It ended as {session.state} before {session.runtime} had begun one.",
+            why=f"It ended as {session.state} before {session.runtime} had started one.",
             hint=f"af sessions {short}",
         )

@@ -93,7 +93,7 @@ def usual_permissions(root: Path, butler: Butler, environ: Mapping[str, str]) ->
 
 
 def most_permissions(log: SessionLog, session_id: str | None) -> Permissions:
-    """What a session may give another: no more than it has. Who is no session may give all."""
+    """The permissions a session may give another one: at most its own. Other callers may give all."""
     with suppress(NotFound):
         if session_id is not None:
             return log.load(session_id).permissions or "all"

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """`fire(schedule)` runs one session. A schedule never runs twice at the same time.
 
-    `refresh` brings the store up to date before it is looked at; `may_fire` says whether its user agreed.
+    `refresh` updates the store before it is read; `may_fire` says whether the user agreed.
     """
 
     store: ScheduleStore
@@ -47,7 +47,7 @@ class Scheduler:
             try:
                 if schedule.enabled and await self._look(schedule):
                     fired.append(schedule.name)
-            except Exception as error:  # those after it are looked at all the same
+            except Exception as error:  # the remaining ones are still examined
                 log_failure(_log, f"Schedule {schedule.name}", error)
         return fired
 
@@ -83,7 +83,7 @@ class Scheduler:
         if schedule.late and late > schedule.late:
             return f"missed by {late:.0f} s"
         if not self.may_fire(schedule):
-            return f"nobody has agreed to it: {HINT}"
+            return f"not agreed to: {HINT}"
         running = self._running.get(schedule.name)
         return "still running" if running and not running.done() else "fired"
 

@@ -71,7 +71,7 @@ class ScheduleStore:
         require_schedule(entry)
         with self._changing():
             if any(schedule.name == entry.name for schedule in self.all()):
-                raise UsageError(f"There is a schedule {entry.name} already", hint="af schedule list")
+                raise UsageError(f"There is already a schedule {entry.name}", hint="af schedule list")
             self._write(entry, "tool", enabled=True)
             return self.get(entry.name)
 
@@ -129,7 +129,7 @@ class ScheduleStore:
         return file_lock(self.database.path.parent / "locks" / f"schedules-{self.butler}.lock", wait=20)
 
     def claim(self, name: str, due: float, outcome: str) -> bool:
-        """Whether this process, and no other, is the one to act on this due time, which is looked at then."""
+        """Whether this process, and no other, acts on this due time, which then counts as examined."""
         with self.database.transaction() as connection:
             claimed = connection.execute(
                 "INSERT OR IGNORE INTO fires VALUES (?, ?, ?, ?, ?)",
@@ -214,7 +214,7 @@ def schedule_request(root: Path, butler: str, schedule: ScheduleEntry) -> Reques
 
 
 def waiting_requests(root: Path, butler: Butler) -> list[Request]:
-    """What of the butler's own directory nobody has agreed to."""
+    """What in the butler's own directory is not approved."""
     schedules = [schedule_request(root, butler.name, entry) for entry in butler.schedules]
     return not_agreed(root, [*butler.requests, *schedules])
 

@@ -21,13 +21,14 @@ SessionState = Literal["queued", "running", "completed", "failed", "cancelled", 
 class SessionWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What whoever wants a session may say of it; None leaves it to the butler."""
 
-    prompt: Annotated[str, Meta(description="What the session is to do")]
+    prompt: Annotated[str, Meta(description="What the session should do")]
     context: Annotated[str | None, Meta(description="Text to put before the prompt")] = None
     max_turns: Annotated[int, Meta(description="Maximum number of model turns", ge=1)] = 20
     runtime: Annotated[str | None, Meta(description="Runtime to use, as in claude-code")] = None
     model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None
     permissions: Annotated[
-        Permissions | None, Meta(description="What it may do unasked: nothing, change files, or all")
+        Permissions | None,
+        Meta(description="What it may do without asking: nothing, change files, or everything"),
     ] = None
     cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
     timeout: Annotated[
@@ -42,7 +43,7 @@ class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fiel
     trigger_source: Annotated[str, Meta(description="Who triggered it, for its record")] = "external"
     parent: Annotated[str | None, Meta(description="Id of the session that asks")] = None
     checkout: Annotated[str | None, Meta(description="The checkout that it is asked about")] = None
-    resumes: Annotated[str | None, Meta(description="Id of a session whose conversation goes on")] = None
+    resumes: Annotated[str | None, Meta(description="Id of a session whose conversation to continue")] = None
     host: Annotated[str | None, Meta(description="Machine of the fleet that runs it; null: this one")] = None
     for_home: Annotated[
         bool, Meta(description="Run for another machine, which has not recorded its end yet")
@@ -78,17 +79,17 @@ class Session(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=T
     failure: Annotated[FailureKind | None, Meta(description="The kind of the error")] = None
     success: Annotated[bool | None, Meta(description="Null until it has ended")] = None
     tool_calls: Annotated[
-        list[dict[str, Any]] | int | None, Meta(description="In a list of sessions: how many")
+        list[dict[str, Any]] | int | None, Meta(description="In a list of sessions: their number")
     ] = None
-    duration: Annotated[float | None, Meta(description="Seconds that it ran")] = None
+    duration: Annotated[float | None, Meta(description="Duration in seconds")] = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    cost: Annotated[float | None, Meta(description="Where the runtime says it")] = None
-    created_at: Annotated[float | None, Meta(description="Moments are in seconds since 1970")] = None
+    cost: Annotated[float | None, Meta(description="If the runtime reports it")] = None
+    created_at: Annotated[float | None, Meta(description="Times are in seconds since 1970")] = None
     started_at: float | None = None
     ended_at: float | None = None
-    home: Annotated[str | None, Meta(description="Names where its conversation is kept")] = None
+    home: Annotated[str | None, Meta(description="Name of the place where its conversation is kept")] = None
 
     @property
     def result(self) -> SpawnerResult:

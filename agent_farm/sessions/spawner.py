@@ -101,7 +101,9 @@ class Spawner:
         observer: Observer = lambda progress: None,
         session_id: str | None = None,
     ) -> SpawnerResult:
-        """The same with all that a caller may say. Who is cancelled cancels the session, records first."""
+        """The same with every option of a caller. If this is cancelled, so is the session, once that is
+        recorded.
+        """
         request.require_good()
         chosen = choice or Choice(self._adapter, model=request.model or self.butler.model)
         line = self.uncounted if request.host or request.for_home else self.queue
@@ -161,7 +163,7 @@ class Spawner:
         return None
 
     def stop_accepting(self) -> None:
-        """Every later trigger is refused; what was accepted goes on."""
+        """Later triggers are refused; accepted sessions continue."""
         self.queue.accepting = self.uncounted.accepting = False
 
     async def drain(self, timeout: float) -> bool:
@@ -223,7 +225,7 @@ class Spawner:
                 end = self._end_by(creating.result(), error)  # what is not on record cannot be completed
             try:
                 if end.state == "running":  # elsewhere, and this server ends
-                    return replace(end.result, success=False, error=f"It goes on on {end.host}")
+                    return replace(end.result, success=False, error=f"It continues on {end.host}")
                 return await finished_result(self._complete(end, observer))
             finally:
                 place.leave()  # not before the record is complete
@@ -255,7 +257,7 @@ class Spawner:
     def _others(self) -> Elsewhere:
         if self._elsewhere is None:
             if self._new_elsewhere is None:
-                raise UsageError("Nobody here reaches other machines", hint="af run --on local …")
+                raise UsageError("This program cannot reach other machines", hint="af run --on local …")
             self._elsewhere = self._new_elsewhere()
         return self._elsewhere
 

@@ -26,7 +26,7 @@ def open_database(root: Path) -> Database:
 
 
 def open_sessions(root: Path) -> SessionLog:
-    """The records, of which none says that a server that is gone still runs it."""
+    """The records; none of them claims to be run by a server that is gone."""
     log = SessionLog(open_database(root))
     if log.has_unended() and not is_locked(server_files(root).lock):
         log.heal()

@@ -1,4 +1,4 @@
-"""Who may run now, who waits, and who is turned away at once."""
+"""Which sessions run now, which wait, and which are refused at once."""
 
 from __future__ import annotations
 

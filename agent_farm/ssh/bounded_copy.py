@@ -1,6 +1,6 @@
-"""`bounded_copy.py BYTES PROGRAM…`: the program, whose output ends where it is more than that.
+"""`bounded_copy.py BYTES PROGRAM…`: runs the program and ends it when its output exceeds that size.
 
-A file of its own: git starts it in the place of ssh, since a fetch has no limit by itself.
+A file of its own: git starts it instead of ssh, since a fetch has no limit of its own.
 """
 
 from __future__ import annotations

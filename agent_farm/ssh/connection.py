@@ -109,7 +109,7 @@ def ask(
             begins.cancel()
             clock.cancel()
     if late:
-        why = "It may still carry out what it was asked."
+        why = "It may still carry out the request."
         raise Overdue(f"{address.host} {late[0]}", why=why, hint=_hint(address))
     if status:
         raise _failed(address, status, asked.last_words())

@@ -46,7 +46,7 @@ def parse_address(text: str) -> Address:
     port = int(found["port"]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65535):
         raise UsageError(
-            f"{text!r:.80} is no address of a machine",
+            f"{text!r:.80} is not an address of a machine",
             why="An address is ssh://[USER@]HOST[:PORT][/DIRECTORY], of letters, digits and . _ -",
             hint="af fleet add ssh://HOST",
         )

@@ -136,7 +136,7 @@ class _Attempt(Struct, frozen=True):
         except _Ended as end:
             return end.delivery
         except NotAnswered as unknown:
-            return Delivery("failed", f"it was pasted, and nothing is known of it: {unknown}")
+            return Delivery("failed", f"it was pasted; what happened then is unknown: {unknown}")
 
     def look(self) -> _Look:
         answer = self.call(
@@ -266,7 +266,7 @@ class _Attempt(Struct, frozen=True):
         return found
 
     def has_left(self, shown: _Look, look: _Look) -> bool:
-        """Whether the screen says that the text is no longer in the input line."""
+        """Whether the screen shows that the text is no longer in the input line."""
         if self.rules.draft and shown.reading.draft:
             return look.reading.draft is None and look.reading.dialog is None
         return self.watch is None and look.squeezed != shown.squeezed
@@ -295,4 +295,7 @@ def _squeezed(text: str) -> str:
 
 def _not_confirmed(presses: int) -> str:
     times = "once" if presses == 1 else f"{presses} times"
-    return f"pasted and Enter pressed {times}, but neither an event nor the screen says that it was submitted"
+    return (
+        f"pasted and Enter pressed {times}, but neither an event nor the screen confirms that it was"
+        " submitted"
+    )

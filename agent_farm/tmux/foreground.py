@@ -35,7 +35,7 @@ def why_not_the_runtime(command: str, pane_pid: int, runtime_pid: int | None) ->
 
 
 def is_running(pid: int) -> bool:
-    """A zombie, which its parent has not yet looked at, runs no more."""
+    """A zombie that its parent has not reaped yet is no longer running."""
     facts = _facts(pid) if is_there(pid) else ("Z", "")
     return facts is None or not facts[0].startswith("Z")
 

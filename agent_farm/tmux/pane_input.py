@@ -33,7 +33,7 @@ def read_input(answer: Answer) -> PaneInput:
     if answer.code and not answer.gone:
         raise NotAnswered(f"tmux could not be asked: {answer.err}")
     if answer.code or len(words) < 5 or not words[3]:
-        raise PaneGone(f"the pane is gone: {answer.err or 'tmux knows nothing of it'}")
+        raise PaneGone(f"the pane is gone: {answer.err or 'tmux does not know it'}")
     if words[0] == "1":
         raise PaneGone("the pane's program has ended")
     blocked = "input to the pane is switched off" if words[1] == "1" else None

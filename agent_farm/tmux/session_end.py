@@ -20,9 +20,9 @@ def kill_sessions(
     seconds: float,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, AgentFarmError]:
-    """The sessions of these panes and their launchers are gone when this returns, or named, with why.
+    """When this returns, the sessions of these panes and their launchers are gone, or named with the reason.
 
-    All are told to end before one is waited for; `step` is told how many have.
+    All are told to end before any is waited for; `step` gets how many have ended.
     """
     problems = _told(socket, panes)
     shown = _identities(_asked(socket)) if panes else set()
@@ -52,7 +52,9 @@ def kill_sessions(
 
 
 def _told(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, AgentFarmError]:
-    """tmux stops at the first command that fails, where a session is gone: then each is told by itself."""
+    """tmux stops at the first command that fails, because a session is gone: then each is ended in its own
+    call.
+    """
     ends = {pane.session_id: _if_still(pane, f"kill-session -t {pane.session_id}") for pane in panes}
     if not call_tmux(socket, list(ends.values())).code:
         return {}

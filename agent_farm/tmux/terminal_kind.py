@@ -19,7 +19,7 @@ def terminal_problem(term: str) -> str | None:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     if found.returncode:
-        return "No terminal of that name is described on this machine."
+        return "This machine has no description of that terminal."
     if not all(re.search(rf"^\s+{name}=", found.stdout, re.MULTILINE) for name in _NEEDED):
-        return "It can neither be cleared nor move its cursor."
+        return "It can neither clear the screen nor move the cursor."
     return None

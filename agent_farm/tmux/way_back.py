@@ -10,7 +10,7 @@ from agent_farm.tmux.tmux_process import call_tmux
 
 @contextmanager
 def show_way_back(socket: str | None, session_id: str, *, switched: bool) -> Iterator[None]:
-    """`switched`: the board goes on in another session of the same client, which `prefix L` shows again."""
+    """`switched`: the board keeps running in another session of the same client; `prefix L` returns to it."""
     key = "L" if switched else "d"
     option = ("-t", session_id, "status-right")
     call_tmux(socket, (("set-option", *option, f" back to the board: #{{prefix}} {key} "),))

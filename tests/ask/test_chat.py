@@ -78,7 +78,7 @@ def test_chat_without_a_terminal_says_so_when_the_cli_wants_one(stage: Stage, ap
         af("chat", "-s", "app"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 1
-    assert "stdin is no terminal" in done.stderr
+    assert "stdin is not a terminal" in done.stderr
     assert stage.left() == []
 
 

@@ -124,7 +124,7 @@ def test_one_that_waits_to_start_is_not_called_finished(terminal: Terminal, af: 
     terminal.shows("Waits to start, and has no work yet")
     assert "Finished and landed" not in terminal.screen()
     terminal.keys("Enter")
-    terminal.shows("waits no more")
+    terminal.shows("is no longer waiting")
 
 
 def test_a_message_that_was_not_delivered_is_not_typed_again(terminal: Terminal, af: Af) -> None:
@@ -152,7 +152,7 @@ def test_what_would_be_lost_is_shown_before_it_is_removed(terminal: Terminal, af
     terminal.shows("q quit")
     assert af("status", id).returncode == 0
     terminal.keys("p")
-    terminal.shows("D: remove all the same")
+    terminal.shows("D: remove anyway")
     terminal.keys("D")
     terminal.shows("No builder")
     assert id in af("restore", "--list").stdout

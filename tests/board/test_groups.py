@@ -118,7 +118,7 @@ def test_a_key_that_does_nothing_says_why() -> None:
     assert by_word["stop"].refuse([ended]) == "eleven does not run (exited)"
     assert by_word["resume"].refuse([running]) == "one runs (working)"
     assert by_word["stop"].refuse([running]) is None
-    assert by_word["shell"].refuse([ended, running]) == "it is for one builder: unmark the others"
+    assert by_word["shell"].refuse([ended, running]) == "it acts on one builder: unmark the others"
     assert by_word["prune"].refuse([]) == "there is no builder under the cursor"
 
 

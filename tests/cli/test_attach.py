@@ -86,7 +86,7 @@ def test_from_a_plain_terminal(terminal: Terminal, builder: str) -> None:
     assert clients() == []
 
 
-@pytest.mark.parametrize(("term", "why"), [("nonsense", "described"), ("dumb", "cleared")])
+@pytest.mark.parametrize(("term", "why"), [("nonsense", "no description"), ("dumb", "neither clear")])
 def test_a_terminal_on_which_tmux_cannot_draw(terminal: Terminal, builder: str, term: str, why: str) -> None:
     terminal.type(f"unset TMUX; TERM={term} {AF} attach {builder}; echo ended=$?")
     terminal.shows("ended=2")

@@ -108,10 +108,10 @@ def test_what_is_good_in_the_settings_holds_beside_a_typo(af: Af, repo: Path) ->
 
 def test_a_file_that_blocks_or_never_ends_is_not_read(af: Af, repo: Path) -> None:
     os.mkfifo(repo / "agent-farm.toml")
-    assert "no ordinary file" in af("status").stderr
+    assert "not a regular file" in af("status").stderr
     (repo / "agent-farm.toml").unlink()
     (repo / "agent-farm.toml").symlink_to("/dev/zero")
-    assert "no ordinary file" in af("status").stderr
+    assert "not a regular file" in af("status").stderr
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "7", '{"a": 1}', "\0\0", '{"task": {"dirty": "x"}}'])

@@ -247,7 +247,7 @@ def test_the_merge_dialog_says_what_lands_where(shop: Path, idle: str, visit: Op
     one.page.wait_for_selector("dialog >> text=A new file")
     said = one.page.inner_text("dialog")
     assert "on main," in said
-    assert "Not committed, so it does not land (1)" in said
+    assert "Uncommitted, so it does not land (1)" in said
     assert "left.txt" in said
 
 

@@ -100,7 +100,7 @@ def test_the_page_leads_into_the_dashboard_once(dashboard: Dashboard, visit: Cal
     again = visit(log_in=False)
     again.expect("401")
     again.page.goto(page.as_uri())
-    again.page.get_by_text("This address is used up or too old").wait_for()
+    again.page.get_by_text("This address has been used or is too old").wait_for()
 
 
 def test_what_an_earlier_server_left_is_removed(dashboard: Dashboard) -> None:

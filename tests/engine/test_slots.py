@@ -160,7 +160,7 @@ def test_a_machine_of_a_cluster_that_is_not_used_is_no_other_machine(one_there: 
     with edit_book(one_there) as held:
         machines = {**book.machines, "big": Machine("ssh://big", "/usr/bin/af", "/nowhere")}
         held[0] = Book(book.farm, machines, dict(book.builders))
-    with pytest.raises(Unreachable, match="n1 is in a cluster, and none is used"):
+    with pytest.raises(Unreachable, match="n1 is in a cluster, but this farm uses none"):
         hold_slot(one_there, "b", 2, "n1")
 
 

@@ -101,8 +101,8 @@ def test_what_is_no_settings_of_codev_is_refused_or_named(repo: Path, af: Af) ->
     write_files(repo, {".codev/config.json": json.dumps(odd)})
     left = {one["key"]: one["why"] for one in init(af)["not_translated"]}
     assert left["shell.builder"].startswith("no runtime drives aider")
-    assert left["worktree.postSpawn"] == "not understood: it is no list"
-    assert left["worktree.symlinks"] == "not understood: it holds what is no text"
+    assert left["worktree.postSpawn"] == "not understood: it is not a list"
+    assert left["worktree.symlinks"] == "not understood: it contains something that is not text"
     (repo / ".codev/config.json").unlink()
     (repo / ".codev/config.json").symlink_to("/etc/passwd")
     done = af("init", "--from-codev")
@@ -113,6 +113,6 @@ def test_its_screen_names_commands_that_can_be_typed(repo: Path, af: Af) -> None
     commit_files(repo, CODEV)
     done = af("init", "--from-codev")
     assert 'translated forge.provider: forge.command = "glab"\n' in done.stdout
-    assert "not translated dashboard.frontend: af has nothing like it\n" in done.stdout
+    assert "not translated dashboard.frontend: af has no equivalent\n" in done.stdout
     assert "  af config set check.tests.command " in done.stderr
     assert 'hint: git add agent-farm.toml && git commit -m "Set up agent-farm"' in done.stderr

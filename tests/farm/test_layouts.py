@@ -167,7 +167,7 @@ def test_two_that_set_up_the_same_builder_do_not_do_it_at_once(repo: Path, af: A
     assert not list((repo / ".agent-farm/locks").glob("setup-*"))
     assert af("config", "set", "limits.max_builders", "1").returncode == 0
     assert af("spawn", "--runtime", "demo", "--name", "later", "--yes", "x").returncode == 0
-    assert "later has not begun" in af("setup", "later").stderr
+    assert "later has not started" in af("setup", "later").stderr
 
 
 @pytest.mark.parametrize("what", ["link", "submodules"])

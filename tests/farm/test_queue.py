@@ -173,7 +173,7 @@ def test_a_builder_that_waits_is_no_half_made_one(limited: Path, af: Af) -> None
         assert done.returncode in (1, 2), words
         assert "error: " in done.stderr
         if words[0] != "resume":
-            assert "two has not begun\n  It has no work yet.\nhint: af queue" in done.stderr
+            assert "two has not started\n  It has no work yet.\nhint: af queue" in done.stderr
     spawn(af, "Three", "--name", "three", "--after", "two")
     four = spawn(af, "Four", "--name", "four", "--after", "one,two")["builder"]
     assert four["status"]["reason"].endswith("for one and two to land")

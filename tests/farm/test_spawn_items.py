@@ -143,8 +143,8 @@ def test_those_that_land_at_the_same_time_lose_no_mark(farm: Path, af: Af) -> No
         (["--spec", "../x"], 2, ["--spec: ../x is outside the repository"]),
         (["--spec", "todo.md", "text"], 2, ["Flags are mutually exclusive", "--spec"]),
         (["--spec", "todo.md", "--item", "all", "-n", "2"], 2, ["--item all cannot be combined with"]),
-        (["--spec", ".beads", "--item", "$(touch x)"], 2, ["is no issue of beads"]),
-        (["--spec", ".beads", "--item", "--help"], 2, ["is no issue of beads"]),
+        (["--spec", ".beads", "--item", "$(touch x)"], 2, ["is not an issue of beads"]),
+        (["--spec", ".beads", "--item", "--help"], 2, ["is not an issue of beads"]),
     ],
 )
 def test_a_mistake_is_refused(farm: Path, af: Af, args: list[str], code: int, words: list[str]) -> None:
@@ -213,7 +213,7 @@ def test_an_issue_of_beads_that_somebody_is_at_is_left_to_them(
 ) -> None:
     refused = beads("spawn", "--runtime", "demo", "--spec", ".beads", "--item", "bd-kim")
     assert (refused.returncode, traces(farm).left()) == (1, {})
-    assert "bd-kim is claimed already" in refused.stderr
+    assert "bd-kim is already claimed" in refused.stderr
     assert "hint: bd update bd-kim --status open --assignee ''" in refused.stderr
     closed = beads("spawn", "--runtime", "demo", "--spec", ".beads", "--item", "bd-done")
     assert "bd-done is closed" in closed.stderr

@@ -104,7 +104,7 @@ def test_a_kept_builder_is_failed_and_says_what_it_holds(repo: Path, af: Af) -> 
     (worktree / "README.md").write_text("changed by a person\n")
     (builder,) = json.loads(af("status", "--json").stdout)["builders"]
     assert builder["status"]["state"] == "failed"
-    assert builder["status"]["reason"] == "its start was cut short; it holds mine.txt, README.md"
+    assert builder["status"]["reason"] == "its start was cut short; it has mine.txt, README.md"
     assert af("prune", worktree.name).returncode == 4
     assert (worktree / "mine.txt").read_text() == PERSONAL
     assert (worktree / "README.md").read_text() == "changed by a person\n"

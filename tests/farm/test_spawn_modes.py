@@ -352,7 +352,7 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["0009-terminal-click"], 2, ["It is the name of a spec", "af spawn --project 0009-terminal-click"]),
     (["text", "--name", "../x"], 2, ["cannot be the name of a builder", "letters, digits"]),
     (["text", "--name", "42"], 2, ["cannot be the name of a builder"]),
-    (["--issue", "$(touch x)"], 2, ["is no issue", "af spawn --issue 42"]),
+    (["--issue", "$(touch x)"], 2, ["is not an issue", "af spawn --issue 42"]),
     (["--protocol", "pir"], 2, ["The protocol pir requires an issue", "af spawn --issue 42 --protocol pir"]),
     (["--protocol", "spike"], 2, ["The protocol spike requires a task", '--args \'{"task": "…"}\'']),
     (["--protocol", "greedy"], 2, ["includes '../../specs/0010-login.md'", "its own folder"]),

@@ -107,7 +107,7 @@ def test_a_checkpoint_of_another(af: Af, big: Node, repo: Path) -> None:
     id = spawned(af, "--shell")
     lie(big, id, _BEGIN + _WORK + about("other"))
     done = af("fleet", "checkpoint")
-    assert f"no checkpoint of {id}" in done.stderr
+    assert f"not a checkpoint of {id}" in done.stderr
     assert refs(repo) == []
 
 

@@ -148,7 +148,7 @@ def test_what_is_no_utf_8(af: Af, machines: Machines, repo: Path, home: Path) ->
     id = spawned(af, "--shell")
     assert big.run("git", "config", "user.name").strip() == "J\N{REPLACEMENT CHARACTER}rgen"
     done = af("send", id, "Fix \udcff")
-    assert done.stderr.splitlines()[0] == "error: What big is asked is not valid UTF-8"
+    assert done.stderr.splitlines()[0] == "error: The request to big is not valid UTF-8"
     ok(af, "wait", id, "--timeout", "1e300")
 
 

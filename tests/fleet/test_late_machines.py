@@ -29,7 +29,7 @@ def test_status_shows_what_was_known_and_another_process_asks_on(af: Af, big: No
     (one,) = json.loads(ok(af, "status", "--json"))["builders"]
     assert one["status"] == before["status"]
     assert one["seen_at"] is not None
-    assert "big has not answered: its builders as they were" in ok(af, "status")
+    assert "big has not answered; its builders are shown as of" in ok(af, "status")
     assert machine(repo)["is_late"]
     assert "1 waiting" in ok(af, "status", "--short") or "idle" in ok(af, "status", "--short")
     big.go_on()

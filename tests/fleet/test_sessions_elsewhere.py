@@ -208,4 +208,4 @@ def test_settings_send_what_the_butler_does(af: Af, log: Records, big: Node) -> 
     ok(af, "run", "Say hello")
     assert [one["host"] for one in reversed(log.find(limit=0))] == ["big", None, "big"]
     done = af("run", "--on", "fleet", "--cwd", ".", "Say hello")
-    assert "--cwd does not go with --on" in done.stderr
+    assert "--cwd cannot be combined with --on" in done.stderr

@@ -112,7 +112,7 @@ def test_a_branch_that_is_there_goes_on_and_stays(af: Af, big: Node, repo: Path)
 def test_what_stays_here_says_why(af: Af, big: Node, words: tuple[str, ...], why: str, hint: str) -> None:
     done = af(*WORDS, "Fix", *words)
     assert done.returncode == 2
-    assert f"{words[0]} does not go with --on" in done.stderr
+    assert f"{words[0]} cannot be combined with --on" in done.stderr
     assert why in done.stderr
     assert f"hint: {hint}\n" in done.stderr
 

@@ -72,7 +72,7 @@ def test_everybodys_new_tests_run_on_everybodys_code(three: list[Spawned], af: A
     assert found["decided"]
     assert best["chance"] > second["chance"] > 0.7 > 0.2 > last["chance"]
     assert best["reasons"] == [
-        f"passes the new tests of {tested.id}, {wrong.id}", "brings no tests to run on the others"
+        f"passes the new tests of {tested.id}, {wrong.id}", "has no new tests to run on the others' code"
     ]  # fmt: skip
     assert second["reasons"][1] == f"its own new tests fail on {wrong.id}"
     assert last["reasons"][0] == f"fails the new tests of {tested.id} (1 of 1)"
@@ -179,7 +179,7 @@ def test_one_that_has_moved_on_or_is_refused_stays_and_is_named(three: list[Spaw
 @pytest.mark.slow
 def test_what_cannot_be_compared_or_kept(three: list[Spawned], af: Af, repo: Path) -> None:
     one, other, _ = three
-    assert "was not compared with anybody" in af("keep", one.id).stderr
+    assert "was not compared with another builder" in af("keep", one.id).stderr
     assert af("compare", "--yes", one.id, one.id).returncode == 2
     git(repo, "switch", "-q", "-c", "elsewhere")
     moved = json.loads(af("spawn", "--runtime", "demo", "--shell", "--json").stdout)["builder"]["id"]

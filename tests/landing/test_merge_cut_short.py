@@ -108,7 +108,7 @@ def test_a_kill_in_the_middle_is_settled_by_the_next_command(builder: Spawned, c
     if command == ("merge",):
         done = merge(builder)
         assert done.returncode == 0, done.stderr
-        assert "is taken back" in done.stderr
+        assert "is undone" in done.stderr
         assert_landed(builder)
         return
     found = builder.af("doctor")

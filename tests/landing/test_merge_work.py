@@ -307,7 +307,7 @@ def test_a_submodule_commit_that_nobody_else_has_is_refused(spawn: Spawn, repo: 
     commit_files(builder.worktree / "sub", {"new.txt": "n\n"}, "in the submodule")
     builder.git("commit", "-q", "-a", "-m", "bump")
     told = refused(builder)
-    assert "the submodule sub that nobody else has" in told
+    assert "the submodule sub that exists nowhere else" in told
     assert f"hint: git -C {builder.worktree / 'sub'} push origin HEAD\n" in told
     assert f"sub {git(builder.worktree / 'sub', 'rev-parse', 'HEAD')}" in told
     git(builder.worktree / "sub", "push", "-q", "origin", "HEAD:refs/heads/main")

@@ -163,7 +163,7 @@ def test_one_that_waits_for_its_turn_has_nothing_to_judge(builder: Spawned, af: 
     assert af("config", "set", "limits.max_builders", "1").returncode == 0
     waiting = af("spawn", "--runtime", "demo", "Later").stdout.strip()
     told = af("check", "--yes", waiting).stderr
-    assert told == f"error: {waiting} has not begun\n  It has no work yet.\nhint: af queue\n"
+    assert told == f"error: {waiting} has not started\n  It has no work yet.\nhint: af queue\n"
 
 
 def test_one_that_cannot_be_judged_does_not_stop_the_others(builder: Spawned, spawn: Spawn) -> None:
@@ -185,7 +185,7 @@ def test_a_proof_is_stale_once_other_checks_are_declared(builder: Spawned, af: A
     assert af("config", "set", "check.lint.command", "false").returncode == 0
     assert (shown(builder)["state"], shown(builder)["reason"]) == (
         "stale",
-        "the checks are others now; it was proven",
+        "the checks have changed; it was proven",
     )
     assert af("config", "unset", "check.lint.command").returncode == 0
     assert shown(builder)["state"] == "proven"

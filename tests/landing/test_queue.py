@@ -290,7 +290,7 @@ def test_a_dry_run_says_what_the_landing_then_does(
     for words in (["land", "--dry-run"], ["land"]):
         assert "A landing on main was cut short" in af(*words).stderr
     both = af("land", "--status", "--continue")
-    assert (both.returncode, "--status does not go with --continue" in both.stderr) == (2, True)
+    assert (both.returncode, "--status cannot be combined with --continue" in both.stderr) == (2, True)
 
 
 @pytest.mark.slow
@@ -311,7 +311,7 @@ def test_what_lands_while_the_queue_is_emptied_is_told(
     hook.chmod(0o755)
     done = af("land", one.id, two.id, "--yes")
     assert f"{one.id} landed, checked as tree" in done.stdout
-    assert "The landing was aborted meanwhile" in done.stderr
+    assert "The landing was aborted in the meantime" in done.stderr
     told = aborted.read_text()
     assert f"In the middle of landing: {one.id}; af status says" in told
     assert f"Not landed: {two.id}" in told
@@ -544,7 +544,7 @@ def test_a_newer_commit_takes_the_place_of_the_one_that_waits(
     old = one.tip
     new = commit_files(one.worktree, {"two.txt": "2\n"})
     done = af("land", one.id, "--yes")
-    assert f"{one.id} waits with {old[:10]}; {new[:10]} takes its place" in done.stderr
+    assert f"{one.id} was queued with {old[:10]}; {new[:10]} replaces it" in done.stderr
     go.touch()
     wait_until(lambda: "landed as" in af("land", "--status").stdout, what="the newer one to land")
     assert (repo / "two.txt").exists()

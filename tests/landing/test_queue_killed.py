@@ -129,7 +129,7 @@ def test_who_was_aborted_lands_nothing_of_the_next_queue(
     wait_until((repo / ".agent-farm/landing.json").exists, timeout=120, what="the next queue")
     go.touch()
     told, _ = aborted.communicate(timeout=120)
-    assert (aborted.returncode, "The landing was aborted meanwhile" in told) == (1, True), told
+    assert (aborted.returncode, "The landing was aborted in the meantime" in told) == (1, True), told
     done, told = following.communicate(timeout=120)
     assert ids(json.loads(done)["landed"]) == [two.id], told
     assert git(repo, "rev-parse", "main") == main

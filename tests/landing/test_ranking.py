@@ -25,7 +25,10 @@ def test_tests_that_ask_for_a_mistake_do_not_outvote_two_that_agree() -> None:
     assert order({"a": "Bc", "b": "Ac", "c": "ab"})[-1] == "c"
     found = places({"a": "Bc", "b": "AC", "c": "ab"})
     assert found[-1].id == "c"
-    assert found[-1].reasons == ("fails the new tests of a (1 of 2)", "its own new tests fail on b, a")
+    assert found[-1].reasons == (
+        "fails the new tests of a (1 of 2)",
+        "its own new tests fail on the code of b, a",
+    )
 
 
 def test_a_majority_alone_does_not_win() -> None:

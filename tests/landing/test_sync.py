@@ -70,7 +70,7 @@ def test_it_waits_for_the_work_below_it(pair: tuple[Spawned, Spawned], af: Af) -
     tip = above.tip
     done = af("sync", "above")
     assert done.returncode == 1
-    assert "below, on whose work above stands, has not landed on main" in done.stderr
+    assert "below, on which above is stacked, has not landed on main" in done.stderr
     assert "hint: af merge below" in done.stderr
     assert above.tip == tip
 

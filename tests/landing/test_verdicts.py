@@ -162,7 +162,7 @@ def test_a_check_that_changes_tracked_files_saw_another_tree(repo: Path, command
 )
 def test_a_check_that_wrecks_its_worktree_is_red_and_stops_nothing(repo: Path, command: str) -> None:
     verdict = checked(repo, command)
-    assert verdict.results[0].told == "changed its whole worktree, so it saw another tree"
+    assert verdict.results[0].told == "changed its whole worktree, so it did not see the tree that would land"
     assert checked(repo, f"test -e README.md # {command}").passed
     assert git(repo, "worktree", "list").count("\n") == 0
 

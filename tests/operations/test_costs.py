@@ -74,7 +74,7 @@ def test_what_a_builder_scribbles_there_ends_no_command_and_is_no_number(
 
 
 def test_starts_builders_days_and_landed_changes_add_up(af: Af, repo: Path) -> None:
-    assert "No runtime has told" in af("costs").stderr
+    assert "No runtime has reported" in af("costs").stderr
     one, other = spawned(af, "First [[write:one.txt]]"), spawned(af, "Second [[write:other.txt]]")
     assert af("stop", one).returncode == 0
     assert af("resume", one).returncode == 0

@@ -116,9 +116,9 @@ def test_one_that_answers_drop_by_drop_holds_up_nobody(heard: Heard, monkeypatch
 
 
 def test_no_address_and_no_web_server_are_told_of_without_a_password(heard: Heard) -> None:
-    with pytest.raises(NotTold, match=r"^it is no address$"):
+    with pytest.raises(NotTold, match=r"^it is not a valid address$"):
         tell("http://me:pass/word@127.0.0.1/", FACTS, farm="farm", tmux=())
-    with pytest.raises(NotTold, match="does not answer as a web server does"):
+    with pytest.raises(NotTold, match="does not answer like a web server"):
         tell(f"{heard.address}/noise", FACTS, farm="farm", tmux=())
 
 

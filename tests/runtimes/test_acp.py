@@ -172,7 +172,7 @@ def test_a_turn_that_ended_early_has_failed(tmp_path: Path) -> None:
 def test_a_builder_of_one_is_refused_before_anything_exists(af: Af, repo: Path) -> None:
     declared_acp_agent(repo)
     refused = af("spawn", "Fix auth", "--runtime", "acp", "--yes")
-    assert (refused.returncode, "works in no pane" in refused.stderr) == (2, True)
+    assert (refused.returncode, "cannot work in a pane" in refused.stderr) == (2, True)
     assert "af run --runtime acp" in refused.stderr
     assert not (repo / ".builders").exists()
 
@@ -224,7 +224,7 @@ def test_its_history_is_no_answer_and_without_session_load_it_cannot_go_on(
     unable = Subject("acp", tmp_path, repo, api, declared_acp_agent(repo, "no-load"))
     refused = asyncio.run(unable.invoke("three", conversation_id=id, resume=True))
     assert refused.failure is not None
-    assert "it offers no session/load" in refused.failure.message
+    assert "it does not offer session/load" in refused.failure.message
 
 
 @pytest.mark.slow

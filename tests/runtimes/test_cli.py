@@ -111,7 +111,7 @@ def test_another_major_version_than_the_tried_one_is_told_and_used(
     af: Af, tmp_path: Path, repo: Path
 ) -> None:
     env = installed(tmp_path, "@openai/codex", "codex", "1.2.0")
-    note = f"codex 1.2.0 is another major version than {get_adapter('codex').cli.tried}, which was tried"
+    note = f"codex 1.2.0 has a different major version from {get_adapter('codex').cli.tried}, which was tried"
     assert f"usable: {note}" in af("runtimes", env=env).stdout
     planned = af("spawn", "Fix it", "--runtime", "codex", "--dry-run", env=env)
     assert planned.returncode == 0

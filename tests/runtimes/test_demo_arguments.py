@@ -29,7 +29,7 @@ def test_what_it_does_not_know_is_named(words: list[str], unknown: str) -> None:
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (2, f"demo: it does not know {unknown!r}\n")
+    assert (done.returncode, done.stderr) == (2, f"demo: unknown argument {unknown!r}\n")
 
 
 def test_the_last_of_two_values_holds_and_lists_have_them_all() -> None:

@@ -166,7 +166,7 @@ async def test_no_tool_agrees_to_the_repositorys_commands(repo: Path) -> None:
         (repo / "agent-farm.toml").write_text('[runtimes.demo]\ncommand = "./mine"\n')
         refused = await architect.refused("spawn", {"task": "x", "runtime": "demo"})
         assert "./mine" in refused
-        assert "No tool agrees" in refused
+        assert "No tool can approve that" in refused
 
 
 def test_an_agreement_given_before_holds(repo: Path, af: Af) -> None:

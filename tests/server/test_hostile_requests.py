@@ -62,7 +62,7 @@ async def test_null_is_a_value_like_others(repo: Path) -> None:
 
 def test_a_time_without_end_is_no_number_of_seconds(repo: Path, af: Af) -> None:
     endless = af("run", "--runtime", "demo", "--timeout", "inf", "x")
-    assert (endless.returncode, "'inf' is no length of time" in endless.stderr) == (2, True)
+    assert (endless.returncode, "'inf' is not a length of time" in endless.stderr) == (2, True)
 
 
 def test_a_server_that_is_stuck_holds_up_no_command_for_ever(

@@ -459,7 +459,7 @@ async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest
             await session.call_tool("trigger", {"prompt": "[[sleep:2]]"}, progress_callback=hear)
     assert (heard[0] or "").startswith("session ")
     assert "demo runs" in heard
-    assert any((text or "").startswith("trigger: at work for") for text in heard)
+    assert any((text or "").startswith("trigger: running for") for text in heard)
 
 
 @in_loop

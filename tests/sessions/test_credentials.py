@@ -59,7 +59,7 @@ def test_a_lost_or_changed_key_is_named_and_never_replaced_silently(tmp_path: Pa
     with pytest.raises(DamagedFile, match="another key"):
         store.lookup("TOKEN")
     store.key_file.write_bytes(b"garbage")
-    with pytest.raises(DamagedFile, match="holds no key"):
+    with pytest.raises(DamagedFile, match="contains no key"):
         store.lookup("TOKEN")
     store.key_file.write_bytes(text)
     assert store.lookup("TOKEN") == "x"

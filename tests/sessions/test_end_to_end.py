@@ -122,7 +122,7 @@ def test_mistakes_on_the_command_line(farm: Path, af: Af, tmp_path: Path) -> Non
         (
             ("sessions", "3f2a", "--state", "running"),
             2,
-            "ID does not go with --state\nhint: af sessions show",
+            "ID cannot be combined with --state\nhint: af sessions show",
         ),
         (("butler", "logs"), 1, "has never run"),
     ):

@@ -120,7 +120,7 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
         ),
         (
             '[[butler.schedule]]\nname = "a"\ncron = "0 8 * * *"\nprompt = "x"\nlate = inf',
-            "schedule a: late is no number of seconds",
+            "schedule a: late is not a number of seconds",
         ),
     ],
 )
@@ -178,4 +178,4 @@ def test_sse_is_refused_for_a_runtime_that_does_not_speak_it(
         return
     with pytest.raises(ButlerError, match=r"butler\.transport is sse") as caught:
         load_butler(tmp_path, "health")
-    assert caught.value.why == f'{runtime} speaks streamable HTTP only: write transport = "http".'
+    assert caught.value.why == f'{runtime} only speaks streamable HTTP: write transport = "http".'

@@ -150,7 +150,7 @@ async def _ask_about(repo: Path) -> None:
         secret = repo / ".agent-farm" / "butler.db"
         result = await _result_of(served, prompt=f'[[call:Read {{"file_path": "{secret}"}}]]')
         assert (result["success"], result["failure"]) == (False, "failed")
-        assert "let read nothing" in result["error"]
+        assert "denied everything" in result["error"]
         first = await _trigger(served, "remember this")
         second = await _result_of(served, prompt="go on", resume=first["session_id"])
         assert second["conversation_id"] == first["conversation_id"]

@@ -107,9 +107,9 @@ async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again
             await looked(served.running, minute)
         told = [fire.outcome.split(",")[0] for fire in served.running.schedules.fires("often")]
         assert told == [
-            "nobody has agreed to it: af config agree",
+            "not agreed to: af config agree",
             "completed",
-            "nobody has agreed to it: af config agree",
+            "not agreed to: af config agree",
         ]
 
 

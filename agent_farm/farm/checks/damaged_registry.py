@@ -33,15 +33,15 @@ def check_registry(farm: Farm) -> Iterator[Finding]:
 
 
 def _put_back(farm: Farm, record: BuilderRecord) -> str:
-    """As of its last start; the whole registry as it was is kept beside."""
+    """Its record as of its last start; the old registry is kept beside it."""
     file = farm.registry.path
     with farm.registry.edit() as records:
         if record.id not in records.unreadable:
-            return f"{record.id} has been mended meanwhile"
+            return f"{record.id} has been repaired in the meantime"
         aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
         replace_file(aside, file.read_bytes())
         records[record.id] = record
-    return f"{record.id} is as of its last start again; the registry before that is {aside}"
+    return f"{record.id} has the record of its last start again; the old registry is {aside}"
 
 
 def _move_aside(farm: Farm) -> str:

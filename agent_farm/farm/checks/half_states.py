@@ -55,7 +55,7 @@ def check_pool(farm: Farm) -> Iterator[Finding]:
     slots = half_made_slots(farm)
     if slots:
         names = ", ".join(slot.name for slot in slots)
-        what = f"the pool's worktrees {names} were not made to the end"
+        what = f"the pool's worktrees {names} were not completed"
         yield Finding("problem", what, heal=partial(_clear_pool, farm))
     for path in stale_temporaries(pool_directory(farm)):
         yield partly_written(path)
@@ -69,8 +69,8 @@ def _clear_pool(farm: Farm) -> str:
 def check_git_locks(farm: Farm) -> Iterator[Finding]:
     """git leaves its lock file behind when it is killed, and refuses everything from then on.
 
-    No command says for sure whose it is: an editor may be open for a commit message. So it is not removed,
-    except where what `af` began there is taken up again.
+    There is no sure way to tell whose it is: an editor may be open for a commit message. So it is only
+    removed when `af` resumes a step that it had begun there.
     """
     places = [(farm.repository.git_dir, farm.root)]
     places += [

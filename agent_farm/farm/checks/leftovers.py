@@ -1,4 +1,4 @@
-"""What is left of builders that are gone, and of processes that died.
+"""Remains of builders that are gone, and of processes that died.
 
 Each check lists what is there before it reads the records: a spawn stores its record first, so whatever
 is found without one belongs to no spawn that is under way.
@@ -98,7 +98,7 @@ def _counted(commits: int) -> str:
 
 
 def _delete_branch(farm: Farm, branch: str, commit: str) -> str:
-    """Refused by git when it is no longer at the commit that was judged."""
+    """Refused by git if it is no longer at the commit that was judged."""
     delete_branch(farm.repository, branch, commit)
     return f"{branch} is deleted (it was {commit[:12]})"
 
@@ -160,13 +160,13 @@ def check_locks(farm: Farm) -> Iterator[Finding]:
 
 
 def _unlink_lock(path: Path) -> str:
-    with file_lock(path, wait=0):  # else a new holder would keep a lock that nobody else can see
+    with file_lock(path, wait=0):  # otherwise a new holder would keep a lock that nobody else can see
         path.unlink()
     return f"{path.name} is removed"
 
 
 def check_temporaries(farm: Farm) -> Iterator[Finding]:
-    """Files that were being written when their writer was killed; what they were to replace is whole."""
+    """Files that were being written when their writer was killed; the files to replace are intact."""
     run_places = [path for path in farm.paths.runs.glob("*") if path.is_dir() and not path.is_symlink()]
     trash_places = [path for path in farm.paths.trash.glob("*/run") if not path.is_symlink()]
     places = (
@@ -208,7 +208,7 @@ def check_trash(farm: Farm) -> Iterator[Finding]:
     for path in not_understood(farm):
         yield Finding(
             "note",
-            f"{path} was not put there by this af; it is left alone",
+            f"this af did not create {path}; it is left alone",
             as_command("ls", "-l", path),
         )
     for path in [*farm.paths.trash.glob(".*.deleting"), *farm.paths.trash.glob("[!.]*/.*.deleting")]:
@@ -238,7 +238,8 @@ def _delete(path: Path) -> str:
 def check_left_processes(farm: Farm) -> Iterator[Finding]:
     """Launcher and keeper were killed together, or a process outlived `af stop`.
 
-    One that exited or failed is no such case: the person's shell is left of it, with whatever runs there.
+    A builder that exited or failed is not such a case: its session is the person's shell, with whatever runs
+    there.
     """
     for record, pids in _left(farm).values():
         yield Finding(

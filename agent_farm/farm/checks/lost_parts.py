@@ -1,4 +1,4 @@
-"""Builders of which a part is missing, and parts that belong to no builder."""
+"""Builders with a missing part, and parts that belong to no builder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _settle(farm: Farm, record: BuilderRecord) -> str:
 
 
 def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
-    """One that was cut short is undone, or carried to its end once it is on record."""
+    """A removal that was cut short is undone, or completed if it is on record."""
     for kept in begun_removals(farm):
         if not is_locked(farm.paths.builder_lock(kept.record.id)):
             yield Finding(
@@ -67,7 +67,7 @@ def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
 
 
 def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
-    """One whose removal is not at its end lies in the trash, with all that is in it."""
+    """A builder whose removal is unfinished is in the trash, with all its files."""
     for record in farm.registry.read().values():
         if not record.is_made or _exists(record) or begun_removals(farm, record.id):
             continue
@@ -81,7 +81,7 @@ def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
             back = as_command("git", "-C", farm.root, "worktree", "move", elsewhere, record.worktree)
             yield Finding("problem", f"{gone}; {record.branch} is checked out in {elsewhere}", back)
         elif farm.repository.branch_commit(record.branch):
-            what = f"{gone}; the branch is there"
+            what = f"{gone}; the branch exists"
             yield Finding("problem", what, heal=partial(_add_again, farm, record))
         else:
             what = f"{record.id}: its worktree and its branch {record.branch} are gone"
@@ -95,7 +95,7 @@ def _exists(record: BuilderRecord) -> bool:
 def _require_staying(farm: Farm, id: str) -> None:
     """The caller holds its lock. A second worktree would be taken apart with the first one."""
     if begun_removals(farm, id):
-        raise AgentFarmError(f"The removal of {id} has begun and is not at its end", hint="af doctor --fix")
+        raise AgentFarmError(f"The removal of {id} is not finished", hint="af doctor --fix")
 
 
 def _bring_back(farm: Farm, record: BuilderRecord) -> str:
@@ -165,7 +165,7 @@ def _without_branch(farm: Farm, record: BuilderRecord, head: CheckedOut) -> Find
 def _follow(farm: Farm, record: BuilderRecord, again: str) -> str:
     with hold(farm, record.id) as now:
         if now.branch == record.branch and farm.repository.branch_commit(record.branch) is None:
-            raise AgentFarmError("git has written down no other name of it", hint=again)
+            raise AgentFarmError("git has recorded no other name for it", hint=again)
     return f"the branch of {record.id} is {now.branch}"
 
 
@@ -190,7 +190,7 @@ def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
 
 
 def _repair(farm: Farm, path: Path) -> str | None:
-    """What has git know a worktree again that was moved while it was not told."""
+    """The command that tells git about a worktree that was moved without it."""
     git_dir = linked_git_dir(path / ".git")
     if git_dir is None or git_dir.parent != farm.repository.common_dir / "worktrees":
         return None
@@ -198,7 +198,7 @@ def _repair(farm: Farm, path: Path) -> str | None:
 
 
 def _adopt(farm: Farm, record: BuilderRecord) -> str:
-    """It is as it was at its last start; how it is now is asked when it is looked at."""
+    """The record as of its last start; its current state is found out when it is shown."""
     reserve_ports(farm.root, record.id, len(record.ports))
     with farm.registry.edit() as records:
         records.setdefault(record.id, record)

@@ -1,4 +1,4 @@
-"""Port blocks that nobody uses any more, of this farm and of others of the user."""
+"""Unused port blocks, of this farm and of the user's others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _farms(roots: list[str]) -> str:
 def _release(farm: Farm, id: str) -> str:
     with farm.registry.edit() as records:  # a spawn reserves ports and stores its record under this lock
         if id in records.ids:
-            return f"{id} is there by now"
+            return f"{id} now exists"
         release_ports(farm.root, [id])
     return f"the ports of {id} are free"
 

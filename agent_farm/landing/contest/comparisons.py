@@ -1,4 +1,6 @@
-"""Who was compared with whom, so that keeping one says who goes; the newest of each builder counts."""
+"""Which builders were compared, so that keeping one says which others to remove; the newest comparison
+counts.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ def newest_with(file: Path, id: str) -> Comparison:
     found = next((one for one in reversed(_load(file).comparisons) if id in one.tips), None)
     if found is None:
         raise NotFound(
-            f"{id} was not compared with anybody",
-            why="The others that go are those of its newest comparison.",
+            f"{id} was not compared with another builder",
+            why="The others to remove are those in its newest comparison.",
             hint=as_command("af", "compare", id, "OTHER"),
         )
     return found
@@ -47,6 +49,6 @@ def newest_with(file: Path, id: str) -> Comparison:
 
 def _load(file: Path) -> _File:
     try:
-        return load(file, _File, about="It names which builders were compared; no work is in it.")
+        return load(file, _File, about="It only names which builders were compared; it contains no work.")
     except FileNotFoundError:
         return _File()

@@ -110,7 +110,7 @@ def _reasons(one: Standing, all: Sequence[Standing], passed: Matrix) -> Iterator
     judged = [id for id in others if (id, one.id) in passed]
     failed = [id for id in judged if not passed[id, one.id]]
     if not judged:
-        yield "nobody else's new tests were there to run on it"
+        yield "there were no other builders' new tests to run on it"
     elif failed:
         yield f"fails the new tests of {', '.join(failed)} ({len(failed)} of {len(judged)})"
     else:
@@ -118,10 +118,10 @@ def _reasons(one: Standing, all: Sequence[Standing], passed: Matrix) -> Iterator
     tested = [id for id in others if (one.id, id) in passed]
     finds = [id for id in tested if not passed[one.id, id]]
     if finds:
-        yield f"its own new tests fail on {', '.join(finds)}"
+        yield f"its own new tests fail on the code of {', '.join(finds)}"
     elif tested:
-        yield "its own new tests pass on the others, too"
+        yield "its own new tests pass on the others' code, too"
     elif others:
-        yield "brings no tests to run on the others"
+        yield "has no new tests to run on the others' code"
     if one.flags:
         yield f"flags: {', '.join(one.flags)}"

@@ -47,18 +47,18 @@ _NARROWED = re.compile(
 
 def only_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
     if files and all(decides(file, asked) for file in files):
-        yield Flag("only-checks", files[0].path, 0, "nothing but the check's own files changed")
+        yield Flag("only-checks", files[0].path, 0, "only files that decide what is checked have changed")
 
 
 def changed_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
     if files and not all(decides(file, asked) for file in files):
         for file in files:
             if decides(file, asked):
-                yield Flag("check-changed", file.path, 0, "decides what is checked, and has changed")
+                yield Flag("check-changed", file.path, 0, "decides what is checked, and was changed")
 
 
 def decides(file: FileChange, asked: Asked) -> bool:
-    """How things are checked lies in it, at least in the lines that changed."""
+    """The way of checking is in it, at least in the lines that changed."""
     for path in {file.path, file.former}:
         if _CHECK_FILES.search(path) or (path in asked.scripts and not has_tests(path)):
             return True

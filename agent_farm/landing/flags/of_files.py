@@ -43,7 +43,7 @@ def unreadable_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag
     for file in files:
         code = language_of(file.path) is not None or is_test(file.path) or decides(file, asked)
         if file.is_binary and not file.is_gone and code:
-            yield Flag("unreadable", file.path, 0, "holds what is no text, or too much, and was not searched")
+            yield Flag("unreadable", file.path, 0, "is not text or is too large, and was not searched")
 
 
 def secrets(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
@@ -74,7 +74,7 @@ def made_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
         if source and f"{directory}/{source}".lstrip("/") not in there:
             yield Flag("generated", file.path, 0, f"changed without {source}")
         elif _MADE.search(file.path):
-            yield Flag("generated", file.path, 0, "is generated or somebody else's")
+            yield Flag("generated", file.path, 0, "is generated or vendored")
         elif not file.is_new and any(_MADE_BY.search(line.text) for line in file.lines if line.number < 10):
             yield Flag("generated", file.path, 0, "says that it is generated")
 
@@ -89,4 +89,4 @@ def is_made(file: FileChange) -> bool:
 def knowing_code(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
     for file in files:
         if not file.is_gone and not is_test(file.path) and not decides(file, asked):
-            yield from new_lines(file, _KNOWS, "knows-tests", "asks whether it is tested")
+            yield from new_lines(file, _KNOWS, "knows-tests", "asks whether it is being tested")

@@ -32,7 +32,7 @@ def gone_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
         elif file.is_gone and is_test(file.former) and not _is_moved(file, files):
             yield Flag("test-deleted", file.path, 0, "the file is gone")
         elif not file.is_gone and has_tests(file.former) and not has_tests(file.path):
-            yield Flag("test-deleted", file.path, 0, f"was {file.former}, which tests are looked for in")
+            yield Flag("test-deleted", file.path, 0, f"was {file.former}, where tests are collected")
 
 
 def _is_moved(gone: FileChange, files: Sequence[FileChange]) -> bool:
@@ -56,7 +56,7 @@ def skipped_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
         language = tests_of(file.path)
         if language is None or file.is_gone:
             continue
-        yield from new_lines(file, language.skips, "test-skipped", "passes a test over")
+        yield from new_lines(file, language.skips, "test-skipped", "skips a test")
         yield from _left_early(file, language)
 
 

@@ -56,7 +56,7 @@ def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
 
 
 def passing(line: Line, check: Check) -> float:
-    """How likely the check is to be green; one that was red is likely to be so again."""
+    """How likely the check passes; one that failed is likely to fail again."""
     if check.again:
         return 0.0
     good = _all_pass(line, check.group)

@@ -103,7 +103,7 @@ class Book(Protocol):
 
 
 class TargetIsRed(AgentFarmError):
-    """What others are to land on does not pass itself."""
+    """The branch that the others should land on does not pass its own check."""
 
     code = "target-red"
 
@@ -135,7 +135,9 @@ Event = Checked | Came | Returned | Moved | Present | Check | Queue
 
 
 def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
-    """Until nobody waits; every event is told once it is written down. The last is the queue, closed."""
+    """Runs until the queue is empty; every event is yielded once it is recorded. The last is the closed
+    queue.
+    """
     while True:
         queue = book.require()
         if queue.moving is not None:
@@ -173,7 +175,7 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
         else:
             raise TargetIsRed(
                 f"The check fails on {queue.into} itself, at {queue.head[:12]}",
-                why="So nobody's work can be blamed, and nothing can land. Mend it there first.",
+                why="So no builder's work can be blamed, and nothing can land. Fix the branch first.",
                 hint="af land --continue",
             )
 
@@ -195,7 +197,7 @@ def _sift(world: World, book: Book, queue: Queue) -> Iterator[Event]:
 
 
 def _are_same(now: Queue, queue: Queue, ids: Iterable[str]) -> bool:
-    """Nobody has put in another commit of theirs since `queue` was read."""
+    """None of them has been queued with another commit since `queue` was read."""
     return all(now.entries[id] == queue.entries[id] for id in ids)
 
 

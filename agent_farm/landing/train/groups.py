@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-MOST = 24  # branches that are looked at; further ones do not change the first step by much
+MOST = 24  # branches considered; further ones hardly change the first step
 _LEAST, _GREATEST = 0.005, 0.95
 
 

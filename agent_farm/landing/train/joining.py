@@ -1,4 +1,4 @@
-"""Who is put into the landing queue, with what is known of it."""
+"""Puts builders into the landing queue, with what is known about their work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
     if operation is not None:
         raise AgentFarmError(
             f"A {operation} is under way in the worktree of {record.id}",
-            why="What is not committed there is half of it.",
+            why="Its uncommitted files are only half of the result.",
             hint=as_command("git", "-C", tree.path, "status"),
         )
     whole = f"{snapshot(farm.repository, tree)}^{{tree}}"
@@ -115,7 +115,7 @@ def joined(queue: Queue, entries: Collection[Entry], guesses: Mapping[str, Guess
 
 
 def newer_than_in(queue: Queue, entries: Collection[Entry]) -> list[Entry]:
-    """Those that wait with another commit; what is landing at this moment is what it is."""
+    """Those queued with another commit; what is landing right now stays as it is."""
     landing = queue.moving.ids if queue.moving else ()
     inside = {*queue.line.ids(), *queue.line.held_ids()}.difference(landing)
     return [one for one in entries if one.id in inside and one != queue.entries[one.id]]
@@ -123,7 +123,7 @@ def newer_than_in(queue: Queue, entries: Collection[Entry]) -> list[Entry]:
 
 def told_of_newer(queue: Queue, entries: Collection[Entry]) -> Iterator[str]:
     for one in newer_than_in(queue, entries):
-        yield f"{one.id} waits with {queue.entries[one.id].tip[:10]}; {one.tip[:10]} takes its place"
+        yield f"{one.id} was queued with {queue.entries[one.id].tip[:10]}; {one.tip[:10]} replaces it"
 
 
 def guesses_of(

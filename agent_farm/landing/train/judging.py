@@ -29,7 +29,7 @@ class Judge:
     _running: dict[tuple[str, bool], Future[bool]] = field(default_factory=dict)
 
     def passes(self, asked: Sequence[Asked]) -> bool:
-        """Whether the first does; the others are begun beside it."""
+        """Whether the first one passes; the others start at the same time."""
         if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
             return self._verdict(asked[0])
         first = self._begun(asked[0])

@@ -1,4 +1,6 @@
-"""The landing queue on disk: one small file, written whole at each step, by which a killed run goes on."""
+"""The landing queue on disk: one small file, written whole at each step, so that a killed run can be
+continued.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from agent_farm.landing.train.line import (
     without,
 )
 
-_ABOUT = "It names what waits to land. Nothing of that is lost with it: the branches are there."
+_ABOUT = "It only names what waits to land. No work is lost with it: the branches exist."
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,7 +125,7 @@ class Store:
     def require(self) -> Queue:
         queue = self.read()
         if queue is None or self.began not in (None, queue.started_at):
-            raise AgentFarmError("The landing was aborted meanwhile", why="Nothing else of it lands.")
+            raise AgentFarmError("The landing was aborted in the meantime", why="Nothing else from it lands.")
         return queue
 
     def update(self, change: Callable[[Queue], Queue]) -> Queue:
@@ -192,7 +194,7 @@ def after_move(queue: Queue, *, landed: bool) -> Queue:
 
 
 def returned(queue: Queue, one: Returned) -> Queue:
-    """It waits no more."""
+    """It is no longer waiting."""
     queue = _without(queue, one.id)
     return structs.replace(queue, returned=(*queue.returned, one))
 
@@ -226,7 +228,7 @@ def withdrawn(queue: Queue, id: str) -> Queue:
     landed = any(one.id == id for one in queue.landed)
     if landed or (queue.moving and id in queue.moving.ids):
         what = f"{id} {'has landed' if landed else 'is landing at this moment'}"
-        raise AgentFarmError(what, why=f"What is on {queue.into} stays there.")
+        raise AgentFarmError(what, why=f"Work that is on {queue.into} stays there.")
     return _without(queue, id)
 
 

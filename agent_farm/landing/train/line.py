@@ -22,7 +22,8 @@ _RUNS_THAT_BLAME = 2
 class Waiting(Struct, frozen=True, forbid_unknown_fields=True):
     """`age`: its place in the queue, the oldest lowest. `risk`: how likely its check is to fail.
 
-    `clashes`: who cannot be merged together with it. `overtaken`: how many younger ones landed before it.
+    `clashes`: those that cannot be merged together with it. `overtaken`: how many younger ones landed before
+    it.
     """
 
     id: str
@@ -75,7 +76,7 @@ class Check(Struct, frozen=True):
 
 
 class Land(Struct, frozen=True):
-    """The first of what is held, the tree of which has passed."""
+    """The first of the held ones whose tree has passed."""
 
     ids: tuple[str, ...]
 
@@ -238,6 +239,6 @@ def with_clash(line: Line, id: str, others: Iterable[str]) -> Line:
 
 
 def with_added(line: Line, more: Iterable[Waiting]) -> Line:
-    """At the end of the queue; who is in it already keeps the place."""
+    """At the end of the queue; one that is already in it keeps its place."""
     known = {*line.ids(), *line.held_ids()}
     return structs.replace(line, waiting=(*line.waiting, *(one for one in more if one.id not in known)))

@@ -1,6 +1,6 @@
-"""How likely each branch's check is to fail, before it is run; and the record it is guessed by.
+"""How likely each branch's check is to fail, before it is run; and the record behind the estimate.
 
-A guess that is wrong costs checks, and lands nothing: only checks do that.
+A wrong estimate costs checks, but lands nothing: only checks decide.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from agent_farm.disk import file_lock
 from agent_farm.documents import load_if_whole, store
 
-# Before anything is on record: 28 % of agents' pull requests conflict with what they are to land on.
+# Without a record: 28 % of agents' pull requests conflict with their target.
 _USUAL = 0.28
 _WEIGHT = 10.0  # checks that the record needs to count as much as that
 _LARGE = 20  # files

@@ -59,7 +59,7 @@ class FarmWorld:
             switch = as_command("git", "-C", self.checkout.path, "switch", self.into)
             raise AgentFarmError(
                 f"{self.checkout.path} is no longer on {self.into}",
-                why="That is where the queue lands. What waits in it stays there.",
+                why="The queue lands on that branch. Waiting builders stay in the queue.",
                 hint=f"{switch} && af land --continue",
             )
         return head.commit
@@ -179,8 +179,8 @@ class FarmWorld:
         made = commit_trees(self.farm.repository, [current])[current]
         if made != tree:
             raise AgentFarmError(
-                f"{last} came out as another tree than the one that was checked",
-                why="A hook of the repository that changes files does not do so alike each time."
+                f"The tree of {last} is not the one that was checked",
+                why="A hook of the repository does not change files in the same way each time."
                 if hooks.directory
                 else f"It is {made}, and the check passed on {tree}.",
                 hint="af land --abort",
@@ -214,7 +214,7 @@ class FarmWorld:
                 self.notes += mark_landed(self.farm, record, self.checkout.path)
         try:
             self.notes += hooks.run("post-merge", "1" if queue.strategy == "squash" else "0")
-        except HookRefused as error:  # it has landed, whatever this hook says
+        except HookRefused as error:  # it has landed, whatever this hook returns
             self.notes += [error.what, *error.evidence]
 
     def has_landed(self, queue: Queue, move: Move) -> bool:

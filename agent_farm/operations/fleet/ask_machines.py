@@ -61,7 +61,9 @@ def ask_each(
 def _answers(
     verb: Verb, questions: Mapping[str, Callable[[], Any]]
 ) -> Iterator[tuple[str, Any | AgentFarmError]]:
-    """All at once; but one after another what waits, which an interrupt is to end at once."""
+    """All at once, except calls that wait, which run one after another so that an interrupt ends them at
+    once.
+    """
     if len(questions) > 1 and not verb.waits:
         yield from as_asked(questions, workers=len(questions))
         return
@@ -106,7 +108,7 @@ def ask_machine(
     answer = answer_of(verb.answer, document, host)
     told = {id for id in _ids_in(answer) if id not in ids}
     if told:
-        raise Unreachable(f"{host} answered for {sorted(told)[0]!r:.60}, which it was not asked about")
+        raise Unreachable(f"{host} answered about {sorted(told)[0]!r:.60}, which it was not asked about")
     return _with_parts(answer, partial(_as_here, address_of(book.machine(host))))
 
 

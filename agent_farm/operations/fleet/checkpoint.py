@@ -1,7 +1,7 @@
-"""`fleet_checkpoint`: what builders on other machines have comes home, as far as it is new.
+"""`fleet_checkpoint`: fetches what is new in the work of builders on other machines.
 
 The farm's server does it every 30 s while builders are elsewhere. Each machine is asked once, and one fetch
-brings what has changed. What came is looked at before it takes the place of what was here.
+brings what has changed. A new checkpoint is checked before it replaces the old one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Came = dict[str, str | AgentFarmError]
 
 
 class AtHome(Answer):
-    """One whose last checkpoint is what it had just now; `new`: something came."""
+    """A builder whose last checkpoint is current; `new`: something was fetched."""
 
     id: str
     new: bool
@@ -78,8 +78,9 @@ def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Fa
 
 
 def bring_home(farm: Farm, book: Book, only: str | None = None, *, backs_off: bool = False) -> Came:
-    """The commit of each builder's checkpoint by now, or why there is no new one; of one machine alone. Who
-    `backs_off` leaves out what was refused not long ago."""
+    """The commit of each builder's checkpoint now, or why there is no new one; of one machine. With
+    `backs_off`, checkpoints refused not long ago are left out.
+    """
     hosts = {
         host for host, machine in book.machines.items() if machine.problem is None and only in (None, host)
     }

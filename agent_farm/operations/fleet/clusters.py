@@ -201,13 +201,13 @@ def _take_token(token: str | None) -> None:
 def _cluster(text: str) -> str:
     found = _CLUSTER.fullmatch(text)
     if found is None or not 1 <= int(found[2]) <= 65535:
-        raise UsageError(f"{text!r:.80} is no HOST:PORT of a cluster")
+        raise UsageError(f"{text!r:.80} is not HOST:PORT of a cluster")
     return text
 
 
 def _host(text: str | None) -> str | None:
     if text is not None and not _HOST.fullmatch(text):
-        raise UsageError(f"{text!r:.80} is no address of this machine")
+        raise UsageError(f"{text!r:.80} is not an address of this machine")
     return text
 
 

@@ -1,4 +1,4 @@
-"""`fleet_drain`: a machine takes no new builder, what it has comes home, and its builders go on elsewhere."""
+"""`fleet_drain`: a machine takes no new builders; its work comes home, its builders continue elsewhere."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Marked(Struct, frozen=True):
 
 
 class Stays(Struct, frozen=True):
-    """`at_home`: what it has came home just now."""
+    """`at_home`: its work was just fetched."""
 
     id: str
     state: str
@@ -149,7 +149,7 @@ def _stays(one: Builder, came: dict[str, str | AgentFarmError]) -> Stays:
 
 
 def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Moved | Stays:
-    """Ended there first: from then on nothing is added to what comes home and goes on elsewhere."""
+    """Ended there first, so that nothing is added to the work that comes home and continues elsewhere."""
     id, farm = one.record.id, context.farm
     if one.status.state == "unknown":
         raise AgentFarmError(f"{id} cannot be asked", why=one.status.reason, hint=f"af status {id}")

@@ -87,7 +87,7 @@ def names_lock(farm: Farm, *, wait: float | None = None) -> AbstractContextManag
 
 
 def hold_again(book: Book) -> None:
-    """As after a head has begun anew, or a machine has come back: neither knows of builders that went on.
+    """Needed after a head has restarted or a machine has come back: neither knows the builders still running.
 
     Slots that no builder has any more are let go of; one that is only just placed may still go back to where
     it was. Called under `names_lock`.

@@ -24,7 +24,7 @@ _MOST_BYTES = 500_000_000
 _PLACE = ".local/share/agent-farm"
 _NAME = "codev-agent-farm"
 _WHEEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,200}\.whl")
-# What a shell that nobody typed into has on its PATH, and where pip and the documentation put a program.
+# The PATH of a non-interactive shell, and where pip and the documentation put a program.
 _PROBE = f"""
 PATH="$PATH:$HOME/.local/bin:$HOME/{_PLACE}/venv/bin"
 for tool in git tmux python3 af; do printf 'af-probe %s %s\\n' "$tool" "$(command -v "$tool")"; done
@@ -102,7 +102,7 @@ def read_wheels(place: Path) -> Wheels:
 
 
 def install(address: Address, wheels: Wheels, tell: Callable[[str], None]) -> str:
-    """The program, in an environment of its own; whatever else is called af there stays as it is."""
+    """The program, in an environment of its own; any other af there stays as it is."""
     what = f"{_NAME}=={__version__}"
     options = ["--find-links", "wheels"] if wheels.files else []
     options += ["--no-index"] if wheels.alone else []

@@ -67,7 +67,7 @@ class FleetAdd(Request):
 
 
 class MachineShown(Struct, frozen=True):
-    """`problem` is why it could not be asked; what is there is null then."""
+    """`problem` is why it could not be asked; the other fields are null then."""
 
     host: str
     address: str
@@ -157,14 +157,14 @@ def _absolute(program: str) -> str:
     try:
         return msgspec.convert(program, Place)
     except msgspec.ValidationError:
-        what = f"{printable(program)[:60]!r} is no absolute path of a program"
+        what = f"{printable(program)[:60]!r} is not an absolute path of a program"
         raise UsageError(what, hint="af fleet add --help") from None
 
 
 def greet(
     farm: Farm, book: Book, address: Address, program: str, seconds: float, cluster: Cluster | None = None
 ) -> Welcome:
-    """What is there, and the farm's repository, made if need be."""
+    """Programs and versions there, and the farm's repository, created if necessary."""
 
     def own(*words: str) -> str | None:
         found = run_git_bytes(farm.root, *words, ok=(0, 1)).decode("utf-8", "replace")
@@ -286,7 +286,7 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
 
 
 def _require_nothing_to_come(farm: Farm, host: str) -> None:
-    """What a builder had there that was placed elsewhere since, and that may have gone on meanwhile."""
+    """The work there of a builder that was placed elsewhere since, and that may have continued meanwhile."""
 
     def waited_for() -> list[str]:
         return [one.id for one in read_book(farm).left if one.host == host and one.commit is None]

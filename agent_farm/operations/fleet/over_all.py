@@ -1,4 +1,4 @@
-"""Verbs that mean all machines: those over all builders, and `@idle` and its like in the place of ids."""
+"""Verbs that cover all machines: those over all builders, and those with `@idle` and the like for ids."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _prune(verb: Verb, context: Context, request: Prune, book: Book) -> Iterator
 
 
 def _looked_at(one: Builder, *, stop: bool, with_nothing: bool) -> str | Stays | Running | None:
-    """The id of one that is to go, or what is told of it."""
+    """The id of a builder to remove, or a message about it."""
     id, status, git = one.record.id, one.status, one.git
     if status.state == "unknown":
         return Stays(id=id, reason=status.reason or f"{one.host} has not reported it")

@@ -29,7 +29,7 @@ from agent_farm.operations.settled import Settled
 def prune(
     context: Context, book: Book, request: Prune, ids: Sequence[str], *, alone: bool = True
 ) -> Iterator[Any]:
-    """Its commits are here before anything is removed there, and what is to be landed on is known there."""
+    """Its commits are fetched before anything is removed there, and the bases are pushed there."""
     for id in ids:
         try:
             yield _prune(context, book, structs.replace(request, ids=(id,)), id)
@@ -114,8 +114,9 @@ def _take_off(context: Context, id: str, *, dry_run: bool) -> Removal | WouldRem
 
 
 def _take_down(context: Context, id: str) -> str | None:
-    """Off the list of those that there are; its branch here goes, if it is where it was there. Its checkpoint
-    goes: all of it is in the trash of the machine."""
+    """Takes it off the list; its branch here is deleted if it is where it was there. Its checkpoint is
+    deleted, since the machine's trash has everything.
+    """
     farm = context.farm
     with edit_book(farm) as held:
         placed = held[0].builders[id]

@@ -1,7 +1,7 @@
-"""Placing a lost builder of another machine again: from its last checkpoint, under the same id and branch.
+"""Places a lost builder of another machine again: from its last checkpoint, under the same id and branch.
 
-Who is the builder is on record before anything is sent: the one that was lost has a lower term from then on,
-and ends when its machine answers.
+The new place is on record before anything is sent: from then on the lost one has a lower term, and is ended
+when its machine answers.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _place_there(
 
 
 def _as_asked(farm: Farm, placed: Placed, base: str) -> BuilderRecord:
-    """As its machine told of it, which widens neither what it may do nor what follows from its work."""
+    """As its machine reported it, without extending what it may do or what follows from its work."""
     assert placed.row
     told = placed.row.record
     most = placed.permissions or farm.settings.text("spawn.permissions") or "edit"
@@ -229,7 +229,7 @@ def _note_moved(
 
 
 def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
-    """What it has there from before, which makes room; where it is gone there is nothing to come home."""
+    """Brings home its earlier work there, which makes room; if that is gone there is nothing to fetch."""
     bring_home(farm, refresh(farm, {on}))
     book = read_book(farm)
     terms = [one.term for one in book.left if (one.id, one.host) == (id, on) and one.commit is None]

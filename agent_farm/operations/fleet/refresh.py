@@ -29,12 +29,12 @@ from agent_farm.own_process import start_af
 
 PATIENT_SECONDS = 15.0
 QUICK_SECONDS = 1.0
-_LONGEST_PAUSE = 900.0  # who has no server looks by hand
+_LONGEST_PAUSE = 900.0  # without a server, people look by hand
 _STORED_SECONDS = 10.0  # what is the same as before is written down again so often, for its age
 
 
 class _Told(Struct, frozen=True):
-    """`is_whole`: the machine knows by now what there is to land on, and told of its builders after that."""
+    """`is_whole`: the machine knows the current bases, and reported its builders after that."""
 
     rows: Mapping[str, Row]
     pushed: dict[str, str]
@@ -48,9 +48,9 @@ def refresh(
     fresh: bool = False,
     seconds: float = PATIENT_SECONDS,
 ) -> Book:
-    """The book with what the machines said within `seconds`, or why they did not.
+    """The book with the machines' answers within `seconds`, or why they did not answer.
 
-    With less than the usual patience a machine that has not answered yet is late, and no more is said of it.
+    With less than the usual patience, a machine that has not answered yet only counts as late.
     """
     book = read_book(farm)
     waited_for = {one.host for one in book.left if one.commit is None}
@@ -115,8 +115,9 @@ def _noted(
 
 
 def _missed(machine: Machine, now: float) -> Machine:
-    """Nobody looked in a pause, in which this machine may have been asleep or its clock set: it is no
-    silence, which begins anew."""
+    """A pause in which nobody asked does not count as silence: this machine may have been asleep, or its
+    clock set. The silence starts again.
+    """
     since, misses = machine.silent_since, machine.misses
     if since is None or not 0 <= now - machine.missed_at <= _LONGEST_PAUSE:
         since, misses = now, 0
@@ -166,13 +167,13 @@ def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _To
         with git_deadline(left()):
             pushed = push_bases(farm, book, host, wait=seconds if is_patient else 0)
         return _Told(found if pushed == before else rows(), pushed)
-    except AgentFarmError as error:  # what it has said counts all the same
+    except AgentFarmError as error:  # its answer still counts
         is_late = isinstance(error, (Overdue, TimedOut, LockTaken)) and not is_patient
         return _Told(found, before, is_whole=not is_late)
 
 
 def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell, *, quickly: bool = False) -> Book:
-    """For what goes on with what is here where a machine is asleep; what is left out is told of."""
+    """For verbs that use the local work if a machine is asleep; what is left out is reported."""
     book = read_book(farm)
     hosts = {book.builders[id].host for id in ids}
     book = refresh_quickly(farm, hosts) if quickly else refresh(farm, hosts)

@@ -1,7 +1,6 @@
-"""What the machines of the fleet say of this farm's builders.
+"""What the machines of the fleet report about this farm's builders.
 
-A machine is believed less than this one: of what it says, only what has the form of a builder that was put
-there is kept.
+A machine is trusted less than this one: only reports in the form of a builder that was placed there are kept.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def row_of(id: str, placed: Placed, shown: BuilderShown) -> Row:
     """Unreachable where it cannot be the builder that was put there."""
     try:
         if shown.id != id:
-            raise ValueError(f"It is told of as {shown.id!r:.60}.")
+            raise ValueError(f"It reports it as {shown.id!r:.60}.")
         return _row(placed, shown)
     except (msgspec.ValidationError, ValueError) as error:
         what = f"{placed.host} reports something impossible about {id}"
@@ -80,7 +79,7 @@ def _moment(at: float | None) -> float | None:
 
 
 def known_rows(farm: Farm) -> tuple[Builder, ...]:
-    """As they were told of last; no machine is asked."""
+    """As last reported; no machine is asked."""
     return shown_rows(farm, read_book(farm))
 
 

@@ -33,7 +33,7 @@ _TOLD = (
 
 
 def prepare(farm: Farm, host: str, pushed: dict[str, str]) -> str:
-    """The commit that it is to begin at, which is there then. Nothing of the session has begun."""
+    """Sends the commit to begin at. Nothing of the session has begun."""
     commit = farm.repository.resolve_commit("HEAD")
     try:
         if host not in read_book(farm).machines:

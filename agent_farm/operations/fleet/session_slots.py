@@ -24,7 +24,7 @@ class SessionSlots:
     held: dict[str, str] = field(default_factory=dict)
 
     def hold(self, id: str, wish: str, avoided: Collection[str]) -> str:
-        """`wish` is a machine, or `fleet`. NoRoom where it is to wait."""
+        """`wish` is a machine, or `fleet`. NoRoom if it has to wait."""
         book = read_book(self.farm)
         engine = self._engine(book, wish)
         rooms = [room for room in engine.capacity() if wish in (FLEET, room.host)]

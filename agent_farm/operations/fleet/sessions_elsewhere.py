@@ -1,7 +1,7 @@
-"""Headless sessions on other machines, as the farm's server has them run: placed, begun once, watched, ended.
+"""Headless sessions that the farm's server runs on other machines: placed, begun once, watched, ended.
 
-A machine is written down as the one that runs a session before it is told. What it has heard of is begun
-nowhere else; what no machine has heard of goes to another one.
+A session's machine is on record before it is told. A session that a machine has heard of is begun nowhere
+else; one that no machine has heard of goes to another.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SessionsElsewhere:
                 if self._leaves:
                     return here
                 return await finished_result(self._ended(self._watch(here, observer)))
-            except AgentFarmError as error:  # of the machine itself, or of what was to go there
+            except AgentFarmError as error:  # an error of the machine, or of the session itself
                 self._release(session.id)
                 return failed(here, error)
             if problem is None:

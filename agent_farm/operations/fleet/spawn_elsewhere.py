@@ -1,6 +1,6 @@
-"""`spawn --on HOST`: reserved here, made there under the same id, from commits that travel first.
+"""`spawn --on HOST`: reserved here, made there under the same id, from commits that are sent first.
 
-Who is on which machine is on record before anything is sent. What a machine has refused leaves nothing here;
+A builder's machine is on record before anything is sent. What a machine has refused leaves nothing here;
 where the connection dies it stays on record, and the next look says whether the builder is there.
 """
 
@@ -55,7 +55,7 @@ class _MayBeThere(Unreachable):
 
 
 def spawn_there(context: Context, order: Spawn, host: str) -> Iterator[Part]:
-    """Every one of several is known to be possible, as far as is known here, before the first is made."""
+    """All of several are checked, as far as that is possible here, before the first is made."""
     farm = context.farm
     if host != FLEET and read_book(farm).cluster is None:
         read_book(farm).machine(host)
@@ -130,8 +130,9 @@ def _ask(context: Context, book: Book, host: str, asked: Place, runtime: str | N
 
 @contextmanager
 def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Iterator[tuple[str, Placed]]:
-    """An id that no builder of this farm has, and its branch. An error takes both back, unless the machine
-    may have made it all the same."""
+    """An id that no builder of this farm has, and its branch. An error releases both, unless the machine may
+    have made the builder anyway.
+    """
     order, work, start = wanted.order, wanted.work, wanted.start
     with names_lock(farm):
         name = _free_name(farm, work, start)
@@ -188,7 +189,7 @@ def _is_new(start: Start) -> bool:
 
 
 def _free_name(farm: Farm, work: Work, start: Start) -> Name:
-    """With the branch that it goes on with, if there is one."""
+    """With the branch that it continues, if there is one."""
     book, branch = read_book(farm), start.existing_branch
     taken = {*farm.registry.ids(), *book.builders, *book.removed}
     for id, one in book.builders.items():

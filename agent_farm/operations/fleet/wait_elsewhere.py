@@ -20,7 +20,7 @@ from agent_farm.operations.operation import Context, Operation, only
 from agent_farm.operations.shown import BuilderShown, show_all
 from agent_farm.operations.wait import DEFAULT_STATES, Wait, Waited
 
-_TURN_SECONDS = 2.0  # so long an interrupt may have to wait
+_TURN_SECONDS = 2.0  # the longest an interrupt may have to wait
 _PAUSE_SECONDS = 1.0
 
 Verb = Operation[Any, Any]
@@ -55,7 +55,7 @@ Ask = Callable[[str, float | None], tuple[BuilderShown, ...]]
 
 
 def _wait_for_all(context: Context, book: Book, request: Wait, groups: Groups, ask: Ask) -> Waited:
-    """For those here, then machine by machine: who is there already is not waited for any more."""
+    """For those here, then machine by machine; builders that have arrived are not waited for again."""
     until = None if request.timeout is None else time.monotonic() + request.timeout
     found: list[BuilderShown] = []
     for host in groups:
@@ -64,7 +64,7 @@ def _wait_for_all(context: Context, book: Book, request: Wait, groups: Groups, a
 
 
 def _wait_for_one(context: Context, book: Book, request: Wait, groups: Groups, ask: Ask) -> Waited:
-    """All are asked at once, for a short while each time: no call goes on there for somebody who has left.
+    """All are asked at once, for a short while each time: no call continues there for a caller who has left.
 
     A machine that cannot be asked is asked again, as long as another one answers.
     """
@@ -99,7 +99,7 @@ def _late(answers: Mapping[str, object], request: Wait) -> TimedOut:
 
 
 def _all(context: Context, book: Book, groups: Groups, answers: Mapping[str, Any]) -> Iterator[BuilderShown]:
-    """Those that nobody has told of now as they are known here."""
+    """Those that no machine has just reported, as known here."""
     for host, ids in groups.items():
         answer = answers[host]
         if not isinstance(answer, AgentFarmError):

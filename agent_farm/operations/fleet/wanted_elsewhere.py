@@ -1,4 +1,4 @@
-"""What a spawn on another machine comes to before anything is sent: found here, and told there."""
+"""What a spawn on another machine needs from here, found before anything is sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_farm.operations.spawn_work import Work, find_work, inside_checkout
 
 
 class Wanted(Struct, frozen=True):
-    """What an order comes to here: what it is to do, where it begins, and a role that was read."""
+    """What a request yields here: the task, the base, and the text of its role."""
 
     order: Spawn
     work: Work

@@ -1,4 +1,4 @@
-"""Work of builders on other machines: their bases go there, their commits come home."""
+"""Work of builders on other machines: bases are pushed there, commits fetched from there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
 
 
 def fetch(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
-    """Each of theirs under the name that it is given here, with its history: no more than may be fetched."""
+    """Fetches each of their refs, with its history, under its name here; no more than the limit."""
     if is_of_cluster(book.machine(host)):
         fetch_packs(farm, book, host, refs, most_bytes=most_fetched(farm))
     else:
@@ -62,13 +62,13 @@ def ref_there(id: str) -> str:
 
 
 def base_there(farm: Farm, base: str) -> dict[str, str]:
-    """The ref of the base on a machine, and its commit now; nothing where the base is no branch."""
+    """The ref of the base on a machine, and its commit now; nothing if the base is not a branch."""
     commit = farm.repository.branch_commit(base)
     return {f"{_REFS}{base}": commit} if commit else {}
 
 
 def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
-    """What builders there are to land on, as it is here by now: so that it is known there what has landed."""
+    """Pushes the bases of builders there as they are here now, so that the machine knows what has landed."""
     machine = book.machine(host)
     bases = {placed.base for placed in book.on(host).values()}
     tips = resolve_commits(farm.repository, {f"refs/heads/{base}" for base in bases}) if bases else {}
@@ -111,8 +111,9 @@ def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
 
 
 def take_what_came(farm: Farm, id: str, placed: Placed) -> str | None:
-    """Of one that goes off the list its last checkpoint may be all that there is: the branch gets its
-    commits, and another ref keeps the rest. What there is to tell of it."""
+    """The last checkpoint of a builder that leaves the list may be all that is left: the branch gets its
+    commits, and another ref keeps the rest. Returns a message about it.
+    """
     with suppress(AgentFarmError):  # the branch was moved here, or is checked out
         take_checkpoint(farm, id, placed)
     ref = set_aside(farm.repository, id)

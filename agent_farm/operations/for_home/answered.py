@@ -85,7 +85,7 @@ class Place(Struct, frozen=True):
 
 
 class Welcome(Answer):
-    """What there is on a machine, and where the farm is."""
+    """The programs of a machine, and where the farm is."""
 
     place: book.Place
     git: str
@@ -95,7 +95,7 @@ class Welcome(Answer):
 
 
 def answered(data: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of an answer, of which the last is the answer or the error."""
+    """The lines of an answer; the last one is the answer or the error."""
     told: list[str] = []
     try:
         asked = _read(data)
@@ -165,7 +165,7 @@ def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, st
 def _welcome(place: Path, hello: Hello) -> Welcome:
     """Makes the repository, which holds nothing yet."""
     if hello.format not in ("sha1", "sha256"):
-        raise UsageError(f"{hello.format!r:.20} is no format of objects")
+        raise UsageError(f"{hello.format!r:.20} is not an object format")
     tmux = shutil.which("tmux")
     if tmux is None:
         raise ToolMissing("tmux is not installed there", hint="sudo apt-get install tmux")

@@ -30,7 +30,7 @@ from agent_farm.operations.stop import stop_running
 
 SUPERSEDED = "it was placed again elsewhere"
 MOVES = "it is placed elsewhere"
-# In the middle of a turn, as far as can be told.
+# In the middle of a turn, as far as is known.
 AT_WORK = ("creating", "preparing", "working", "waiting", "limited", "unknown")
 
 
@@ -40,14 +40,14 @@ class Copy(Struct, frozen=True):
 
 
 class Copies(Answer):
-    """Checkpoints that there are now, of those that were asked for."""
+    """The checkpoints that exist now, of those requested."""
 
     made: tuple[Copy, ...]
     failed: tuple[Failure, ...] = ()
 
 
 class Again(Struct, frozen=True):
-    """What is to be placed: `record` as it was elsewhere, whose checkpoint is `ref` here."""
+    """The builder to place: `record` as it was elsewhere; `ref` is its checkpoint here."""
 
     record: dict[str, Any]
     ref: str
@@ -110,7 +110,7 @@ def checkpoints(farm: Farm, ids: tuple[str, ...]) -> Copies:
 
 
 def handed_over(farm: Farm, asked: HandOver) -> Copies:
-    """It has ended, and its checkpoint says what it was before: elsewhere it goes on as that."""
+    """It has ended; its checkpoint has its previous state, in which it continues elsewhere."""
     id = asked.id
     with file_lock(farm.paths.locks / "checkpoints.lock"):
         record = farm.require(id)
@@ -118,7 +118,7 @@ def handed_over(farm: Farm, asked: HandOver) -> Copies:
         if status.state in AT_WORK and not asked.interrupt:
             raise AgentFarmError(f"{id} is {status.state}", why="Its turn would be cut short.")
         state = status.state
-        if state == "stopped" and record.reason == MOVES:  # nobody has heard the answer
+        if state == "stopped" and record.reason == MOVES:  # the answer was lost
             state = "interrupted" if status.cut_short else "idle"
         elif not status.is_finished:
             only = None if asked.interrupt else status.state

@@ -28,7 +28,7 @@ _Name = Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
 
 
 class Take(Struct, frozen=True):
-    """A piece of a pack, and with the last one where its commits are to be found."""
+    """A piece of a pack; the last one says where its commits are."""
 
     name: _Name
     offset: int
@@ -37,7 +37,7 @@ class Take(Struct, frozen=True):
 
 
 class Give(Struct, frozen=True):
-    """What these refs are at, to one that has `known` and takes no more than that."""
+    """The commits of these refs, for a caller that has `known` and takes at most that much."""
 
     refs: tuple[str, ...]
     known: tuple[ObjectName, ...]

@@ -25,7 +25,7 @@ from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.session import Session
 from agent_farm.sessions.stores import open_sessions
 
-_MOST_BYTES = 8_000_000  # of one answer; the rest is told in the next
+_MOST_BYTES = 8_000_000  # per answer; the rest follows in the next
 
 
 class Begin(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Begun(Answer):
 
 
 class Look(Struct, frozen=True):
-    """`seen` is what was told of each last; `recorded` are those whose end home has on record."""
+    """`seen` is what was last reported of each; `recorded` are those whose end home has on record."""
 
     seen: dict[str, str] = {}
     recorded: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Told(Struct, frozen=True):
 
 
 class Looked(Answer):
-    """Those that are not as they were seen, and those that there are not."""
+    """Sessions that have changed since they were seen, and those that do not exist."""
 
     sessions: tuple[Told, ...]
     missing: tuple[str, ...]
@@ -62,7 +62,7 @@ class Looked(Answer):
 def about_session(
     place: Path, verb: str, request: Mapping[str, Any], given: Mapping[str, str], told: list[str]
 ) -> Answer:
-    """`given` is for this session alone: neither this process nor a server that it starts has it."""
+    """`given` is for this session only: neither this process nor a server it starts gets it."""
     if verb == "session_begin":
         return _begin(place, msgspec.convert(request, Begin), given, told)
     return _look(open_farm(place, told.append), msgspec.convert(request, Look))

@@ -73,5 +73,5 @@ def _chosen(what: str, word: str) -> str:
 
 
 def _refuse(word: str) -> None:
-    sys.stderr.write(f"demo: it does not know {word!r}\n")
+    sys.stderr.write(f"demo: unknown argument {word!r}\n")
     sys.exit(2)

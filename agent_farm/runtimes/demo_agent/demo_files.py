@@ -29,7 +29,7 @@ def write_file(target: Path, content: str) -> None:
 
 
 def read_inside(cwd: Path, name: str) -> str:
-    """Empty where there is no such file in the working directory."""
+    """Empty if there is no such file in the working directory."""
     try:
         return target_of(cwd, name).read_text(encoding="utf-8", errors="replace")
     except (Refused, OSError):
@@ -51,7 +51,7 @@ def lies_in(path: Path, places: Iterable[Path]) -> bool:
 
 
 def commit_file(cwd: Path, target: Path, message: str) -> str | None:
-    """The new commit, or None where there is no repository or nothing to commit."""
+    """The new commit, or None without a repository or anything to commit."""
     if _git(cwd, "add", "--", str(target)).returncode:
         return None
     known = _git(cwd, "config", "user.email").stdout.strip()

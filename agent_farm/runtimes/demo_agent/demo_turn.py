@@ -198,7 +198,7 @@ class Turn:
 
 
 def spending(given: int, made: int) -> dict[str, object]:
-    """What it says it used for so many bytes read and written: four bytes a token, at a price it made up."""
+    """The usage it reports for this many bytes read and written: four bytes a token, at a made-up price."""
     tokens = {"input_tokens": given // 4 + 1, "output_tokens": made // 4 + 1}
     return {"usage": tokens, "cost": round(sum(tokens.values()) * 1e-6, 9)}
 

@@ -77,7 +77,7 @@ def _result(body: str, number: int) -> dict[str, Any]:
                 raise McpError(str(answer["error"].get("message")))
             result: dict[str, Any] = answer.get("result", {})
             return result
-    raise McpError("MCP server gave no answer to the call")
+    raise McpError("the MCP server did not answer the call")
 
 
 def _expanded(text: str) -> str:

@@ -41,7 +41,7 @@ class Told(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Session:
-    """`alive.lock` says whether its turn goes on."""
+    """`alive.lock` says whether its turn is still running."""
 
     directory: Path
     told: Told

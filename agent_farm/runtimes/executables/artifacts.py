@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
 from agent_farm.runtimes.hearing import heard
 
-# What lies in the tree names no program that runs here, and what is set in a git hook leads nowhere else.
+# Files of the tree cannot name programs to run here, and variables of a git hook cannot redirect git.
 _NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CONFIGURATION = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM")
 

@@ -78,7 +78,9 @@ def _resume(name: str, sessions: Sessions, identity: str, state: Path, prompt: s
             raise _Refused(f"session {identity} is still at work", _STILL_AT_WORK)
         session = sessions.load(identity, name)  # as its last turn left it, which may have ended only now
         if session.told.conversation is None:
-            raise _Refused(f"session {identity} ended before it began a conversation; spawn it anew", _FAILED)
+            raise _Refused(
+                f"session {identity} ended before its conversation began; spawn a new one", _FAILED
+            )
         _start(session.changed(state=state), prompt, "resume")
     return f"resumed {identity}"
 

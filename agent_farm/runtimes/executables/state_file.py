@@ -1,4 +1,4 @@
-"""The state file of a session, which the agent writes too: what it says is kept, what is missing is added."""
+"""The state file of a session, which the agent writes, too: its values are kept, missing ones are added."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def begin_state(path: Path, brief: Path) -> None:
 
 
 def end_state(path: Path, brief: Path, *, failed: bool, artifacts: Sequence[str]) -> None:
-    """A directory that has gone is not made anew: that it cannot be written is an error."""
+    """A directory that is gone is not created again: being unable to write is an error."""
     state = _load(path, brief)
     state["status"] = "failed" if failed else "completed"
     failures = state["failure_count"]

@@ -37,7 +37,7 @@ def main(directory: Path, verb: str, ready: int) -> int:
     with file_lock(session.alive_lock):  # who asks whether it lives holds it for a moment, too
         failed = asyncio.run(turn.run(verb, ready))
         for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)  # the end is noted, whatever comes
+            signal.signal(number, signal.SIG_IGN)  # the end is recorded in any case
         turn.note_end(failed)
     return int(failed)
 
@@ -59,7 +59,7 @@ class _Turn:
         self._calls_told: set[int] = set()
 
     async def run(self, verb: str, ready: int) -> bool:
-        """Whether it failed; a signal ends it, and with it all of the CLI."""
+        """Whether it failed; a signal ends it and every process of the CLI."""
         working = asyncio.ensure_future(self._work(verb))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -73,7 +73,7 @@ class _Turn:
         except asyncio.CancelledError:
             self._say("ended by a signal")
             return True
-        except Exception as error:  # whatever it was: the end is noted
+        except Exception as error:  # whatever it was, the end is recorded
             self._say(f"cannot run: {error!r}")
             return True
         self._tell(result)
@@ -114,7 +114,9 @@ class _Turn:
                 self._write({"tool": call.name, "input": call.input, "is_error": call.is_error})
 
     def note_end(self, failed: bool) -> None:
-        """Steps, none of which keeps another from being done; the outcome last, as the sign that all are."""
+        """Steps that are all attempted, whichever fail; the outcome is written last, as the sign that all are
+        done.
+        """
         session, told, artifacts = self.session, self.session.told, self._artifacts()
         self._try(
             "write the state",

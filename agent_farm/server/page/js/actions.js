@@ -57,7 +57,7 @@ async function stop(builder) {
 async function resume(builder, agree = false) {
   try {
     const { continues } = await act("resume", { id: builder.id, yes: agree });
-    toast(continues ? `${builder.id} goes on with its conversation` : `${builder.id} starts anew with the same prompt`);
+    toast(continues ? `${builder.id} continues its conversation` : `${builder.id} starts again with the same prompt`);
   } catch (error) {
     if (error.code !== "consent-needed" || agree) throw error;
     const agrees = await ask(`Resume ${builder.id}`, (close) => [

@@ -61,7 +61,7 @@ function show(button) {
   const on = !button.hidden && isWanted();
   button.setAttribute("aria-pressed", String(on));
   button.title = on
-    ? "The browser tells you when a builder needs you; click to end that"
+    ? "The browser tells you when a builder needs you; click to stop that"
     : "Let the browser tell you when a builder needs you";
 }
 

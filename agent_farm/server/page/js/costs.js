@@ -31,7 +31,7 @@ export function costsView(view) {
   async function load() {
     try {
       const found = await read("costs", { days: chosen.days });
-      replace(place, found.builders.length ? parts(found) : h("p.empty.card", "No runtime has told what it used."));
+      replace(place, found.builders.length ? parts(found) : h("p.empty.card", "No runtime has reported any use."));
     } catch (error) {
       replace(place, errorBox(error));
     }

@@ -33,7 +33,7 @@ export function diffPanel(view, builder) {
               h("span.deleted", `−${all.deleted}`),
               truncated ? `  (the first ${found.length} are shown, the last of them in part: af diff shows all)` : "",
             ]
-          : "It has changed nothing.",
+          : "It has not changed anything.",
       );
       let lines = 0;
       replace(

@@ -40,7 +40,7 @@ function farmCard(farm) {
     h("p.small.dim.mono.isolate", line(farm.root)),
     farm.problem ? h("p.failure.isolate", line(farm.problem)) : null,
     base === null
-      ? h("p.small", "Its server does not run: ", h("code", "af dash"), " there, or ", h("code", "af dash --all"))
+      ? h("p.small", "Its server is not running: ", h("code", "af dash"), " there, or ", h("code", "af dash --all"))
       : null,
     urgent.length
       ? h(

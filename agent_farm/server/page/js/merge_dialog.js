@@ -72,8 +72,8 @@ export function mergeDialog(builder) {
       h("p", "Lands ", work, " on ", into, ", which is checked out in the main checkout, or changes nothing."),
       what,
       h("div.field", h("label", { for: "strategy" }, "Strategy"), strategy),
-      h("label.check", here, `Also where that branch is not ${plain(builder.base)}`),
-      h("label.check", prune, "Remove the builder then, unless it is at work"),
+      h("label.check", here, `Even if that branch is not ${plain(builder.base)}`),
+      h("label.check", prune, "Then remove the builder, unless it is working"),
       failed,
       h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Cancel"), queue, go),
     ];
@@ -87,9 +87,9 @@ function landingParts({ commits, checks, left_behind: left }) {
   ];
   const subjects = commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`);
   return [
-    commits.length ? lines("Commits", subjects) : h("p", "It has no commit that has not landed."),
+    commits.length ? lines("Commits", subjects) : h("p", "It has no commits that have not landed."),
     checks.length ? lines("Has to pass", checks) : null,
-    left.length ? lines("Not committed, so it does not land", left) : null,
+    left.length ? lines("Uncommitted, so it does not land", left) : null,
   ];
 }
 

@@ -8,7 +8,7 @@ import { FINISHED } from "./states.js";
 
 const WAIVERS = [
   ["stop", "Stop it first"],
-  ["discard_changes", "Discard what is changed or untracked"],
+  ["discard_changes", "Discard changed and untracked files"],
   ["discard_commits", "Discard the commits that have not landed"],
 ];
 

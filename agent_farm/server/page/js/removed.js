@@ -24,7 +24,7 @@ export function removedView(view) {
       const { removed } = await read("removed");
       card.hidden = !removed.length;
       place(removed);
-      replace(says, removed.length ? null : h("p.empty", "Nothing was removed, or all of it was expired."));
+      replace(says, removed.length ? null : h("p.empty", "Nothing was removed, or it was all deleted for good."));
     } catch (error) {
       replace(says, errorBox(error));
     }

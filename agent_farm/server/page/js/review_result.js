@@ -76,14 +76,14 @@ export function resultView(view, id) {
       shown.decision
         ? h("p", h("strong", shown.decision.word), shown.decision.reason ? `: ${line(shown.decision.reason)}` : "")
         : null,
-      shown.lost ? h("p.flag", "Git no longer has the commits that you read: all of it is unread.") : null,
+      shown.lost ? h("p.flag", "git no longer has the commits that you read: all of it is unread.") : null,
       shown.left_behind.length
-        ? h("p.flag.isolate", `Not committed, so not in it: ${shown.left_behind.slice(0, 8).map(line).join(", ")}`)
+        ? h("p.flag.isolate", `Uncommitted, so not included: ${shown.left_behind.slice(0, 8).map(line).join(", ")}`)
         : null,
       comments(shown.comments),
       h(
         "div.diff-head",
-        h("label.check", whole, "All of it, what you have read as well"),
+        h("label.check", whole, "Everything, even what you have read"),
         h("a.button.quiet", { href: `#/builder/${encodeURIComponent(id)}` }, "Builder"),
         button("Comment …", () => comment({})),
         drafts.length ? button(`Send ${drafts.length} …`, () => send(drafts)) : null,
@@ -158,7 +158,7 @@ export function resultView(view, id) {
   }
 
   async function reject() {
-    const reason = await words("Why is it not to land? Its builder is told.", "Reject");
+    const reason = await words("Why should it not land? Its builder gets your answer.", "Reject");
     if (!reason) return;
     const done = await change("review_decide", { decision: "reject", reason });
     if (done) toast(`${id} rejected; its message was ${done.sent?.delivery?.outcome}`);

@@ -59,7 +59,7 @@ export function gitBadges({ git, proof, pull_request: request }) {
       : null;
   const badges = [
     git.ahead == null
-      ? h("span", { title: "how far it is from its base is not known" }, git.missing ? `? ${git.missing} gone` : "?")
+      ? h("span", { title: "its distance from the base is unknown" }, git.missing ? `? ${git.missing} gone` : "?")
       : null,
     badge("ahead", git.ahead, "+", "commits ahead of the base"),
     badge("behind", git.behind, "−", "commits behind the base"),
@@ -79,7 +79,7 @@ export function gitBadges({ git, proof, pull_request: request }) {
 export function machine({ host, seen_at: seen }) {
   if (!host) return null;
   const old = seen ? [", ", h("span", { "data-at": seen }, age(seen)), " ago"] : null;
-  const title = seen ? `as it was when ${host} told of it; it has not answered since` : "a machine of the fleet";
+  const title = seen ? `as last reported by ${host}, which has not answered since` : "a machine of the fleet";
   return h("span.host", { title }, `on ${host}`, old);
 }
 

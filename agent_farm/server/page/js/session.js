@@ -122,8 +122,8 @@ function stopButton(one, failed) {
 function goOn(view, one) {
   const prompt = h("textarea", {
     rows: "2",
-    "aria-label": "Go on with this conversation",
-    placeholder: "Go on with this conversation",
+    "aria-label": "Continue this conversation",
+    placeholder: "Continue this conversation",
   });
   prompt.value = drafts.get(one.id) || "";
   prompt.addEventListener("input", () => drafts.set(one.id, prompt.value));

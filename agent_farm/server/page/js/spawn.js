@@ -9,7 +9,7 @@ const MODES = [
   ["issue", "Issue", "From GitHub or GitLab"],
   ["spec", "Spec", "Implement codev/specs/…"],
   ["protocol", "Protocol", "Follow codev/protocols/…"],
-  ["shell", "Shell", "The runtime, with no prompt"],
+  ["shell", "Shell", "The runtime, without a prompt"],
 ];
 const kept = { mode: "task" };
 
@@ -32,7 +32,7 @@ export function spawnView(view) {
     h("input", { type: "text", placeholder, autocomplete: "off", spellcheck: "false" });
   const modes = h(
     "fieldset.modes",
-    h("legend", "What is it to do?"),
+    h("legend", "What should it do?"),
     MODES.map(([name, title, hint]) =>
       h(
         "label",
@@ -78,7 +78,7 @@ export function spawnView(view) {
           h(
             "div.pair",
             field("base", "Base", text()),
-            field("branch", "Existing branch", text(), "go on with a branch that exists"),
+            field("branch", "Existing branch", text(), "continue an existing branch"),
           ),
           field("role", "Role file", text("codev/roles/builder.md")),
           field("no_role", "No role", h("input", { type: "checkbox" })),

@@ -201,7 +201,7 @@ class Making(Struct, frozen=True):
             made = loose_commit(self.repository, result.tree, made, parent)
         if conflicts or self.tree_of(made) != self.tree_of(commit):
             raise MergeRefused(
-                f"The merge commit {commit[:12]} in {self.work.name} has changes of its own",
+                f"The merge commit {commit[:12]} in {self.work.name} holds changes of its own",
                 why="A rebase does not copy merge commits and would lose them. Landing by merge or squash"
                 " keeps them.",
                 hint=as_command("git", "show", "--remerge-diff", commit[:12]),

@@ -49,7 +49,7 @@ def test_a_second_run_changes_nothing(repo: Path, af: Af) -> None:
     before = tree(repo)
     again = af("init")
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout == f"Nothing to do: all {len(before) - 1} files are there.\n"
+    assert again.stdout == f"Nothing to do: all {len(before) - 1} files exist.\n"
     assert tree(repo) == before
 
 

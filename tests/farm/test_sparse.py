@@ -72,7 +72,7 @@ def test_the_setting_and_the_whole(wide: Path, spawn: Spawn, af: Af) -> None:
     assert af("config", "set", "spawn.sparse", "../out").returncode == 0
     done = af("spawn", "--shell", "--runtime", "demo")
     assert done.returncode == 1
-    assert "spawn.sparse: '../out' is no directory" in done.stderr
+    assert "spawn.sparse: '../out' is not a directory" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["scr", "top.txt", "../x", "/etc", "src\nx", ".git"])

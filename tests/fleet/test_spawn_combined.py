@@ -43,7 +43,7 @@ def test_several_at_once(af: Af, big: Node, repo: Path, tmp_path: Path) -> None:
     assert wrong.returncode == 2
     assert "Nothing was spawned: 1 of 2 tasks are not possible" in wrong.stderr
     tasks.write_text('{"task": "One", "on": "local"}\n')
-    assert "on is said for all tasks" in af(*WORDS, "--tasks-file", str(tasks)).stderr
+    assert "on applies to all tasks" in af(*WORDS, "--tasks-file", str(tasks)).stderr
     found = json.loads(ok(af, "status", "--fresh", "--json"))["builders"]
     assert len(found) == 4
 

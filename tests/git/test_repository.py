@@ -140,7 +140,7 @@ def test_a_home_that_does_not_name_its_repository_is_refused(bare: Path) -> None
     other = make_repo(bare.parent / "other")
     (bare.parent / "w/.git").write_text(f"gitdir: {other}/.git\n")
     what, hint = message_of(bare)
-    assert "do not name each other" in what
+    assert "do not refer to each other" in what
     assert hint == f"git -C {bare} worktree repair {bare.parent}/w"
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -47,6 +47,39 @@ def load_runtime_pid(file: Path, run: str) -> int | None:
 def belongs_to_run(pid: int, run: str) -> bool:
     """Whether that process lives and was started with AF_RUN=`run`. Linux only; elsewhere False."""
     return f"AF_RUN={run}".encode() in _environment(_PROC / str(pid))
+
+
+def written_below(roots: Iterable[int]) -> dict[int, str | None]:
+    """What each of these processes, and whatever was started below it, has written so far: the same again as
+    long as none of them writes anything. None where that cannot be known. Linux only; elsewhere not known."""
+    children = dict[int, list[int]]()
+    for entry in os.scandir(_PROC) if _PROC.is_dir() else ():
+        if entry.name.isdecimal():
+            with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+                parent = _read(f"{entry.path}/stat").rpartition(b")")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(entry.name))
+    return {root: _written(root, children) for root in roots}
+
+
+def _written(root: int, children: Mapping[int, Sequence[int]]) -> str | None:
+    told, left = list[str](), [root]
+    while left:
+        pid = left.pop()
+        left += children.get(pid, ())
+        try:
+            counted = dict(line.split(b": ") for line in _read(f"{_PROC}/{pid}/io").splitlines())
+            told.append(f"{pid}:{int(counted[b'wchar'])}:{int(counted[b'write_bytes'])}")
+        except (OSError, ValueError, KeyError):
+            return None
+    return " ".join(sorted(told))
+
+
+def _read(file: str) -> bytes:
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
 
 
 class GitProcess(Struct, frozen=True):

@@ -17,30 +17,16 @@ from agent_farm.builders.status import Status
 from agent_farm.digests import sha256
 from agent_farm.disk import read_plain
 from agent_farm.documents import load_if_whole, store
+from agent_farm.farm.about_checkpoint import About
 from agent_farm.farm.farm import Farm
+from agent_farm.git.checkout import Head
 from agent_farm.git.checkpoint_making import checkpoint_ref, hold_worktree, is_name, store_checkpoint
-from agent_farm.git.checkpoints import commit_at
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.conversation_files import find_files
 
 MOST_BYTES = 64 * 1024 * 1024  # of one file
 _PART = 64 * 1024
-_RUN_FILES = ("prompt.md", "role.md", "events.jsonl", "usage.json", "usage.jsonl", "answer.json", "exit.json")
-
-
-class About(Struct, frozen=True):
-    """`state` is what its status was, `branch` what is checked out, `tip` that of its own branch.
-
-    `conversation` is the one that `talk/` holds.
-    """
-
-    id: str
-    state: str
-    cut_short: bool
-    branch: str | None
-    tip: str | None
-    conversation: str | None
-    left_out: tuple[str, ...]
+RUN_FILES = ("prompt.md", "role.md", "events.jsonl", "usage.json", "usage.jsonl", "answer.json", "exit.json")
 
 
 class Made(Struct, frozen=True):
@@ -50,10 +36,14 @@ class Made(Struct, frozen=True):
     commit: str
 
 
-def make_checkpoint(farm: Farm, record: BuilderRecord, status: Status) -> str:
-    """The commit; the last one where nothing has changed since."""
-    held = hold_worktree(farm.tree(record), most_bytes=MOST_BYTES)
-    tip = farm.repository.branch_commit(record.branch)
+def make_checkpoint(
+    farm: Farm, record: BuilderRecord, status: Status, tip: str | None, known: str | None
+) -> str:
+    """The commit; the last one, `known`, where nothing has changed since. `tip` is that of its branch."""
+    tree = farm.tree(record)
+    on_branch = tip is not None and tree.checked_out().branch == record.branch
+    head = Head(tip, record.branch) if tip and on_branch else None
+    held = hold_worktree(tree, most_bytes=MOST_BYTES, head=head)
     conversation, sources = _sources(farm, record)
     about = About(
         record.id,
@@ -65,21 +55,21 @@ def make_checkpoint(farm: Farm, record: BuilderRecord, status: Status) -> str:
         held.left_out[:100],
     )
     of = _mark((msgspec.to_builtins(held), msgspec.to_builtins(about), _facts(sources)))
-    ref, known = checkpoint_ref(record.id), farm.run(record.id).directory / "checkpoint.json"
-    made = load_if_whole(known, Made)
-    if made is not None and made.of == of and commit_at(farm.repository, ref) == made.commit:
+    last = farm.run(record.id).directory / "checkpoint.json"
+    made = load_if_whole(last, Made)
+    if made is not None and made.of == of and made.commit == known:
         return made.commit
     files = {"about.json": msgspec.json.encode(about)}
     for name, path in sources.items():
         files |= _parts(name, path)
-    commit = store_checkpoint(farm.repository, ref, held, tip, files)
-    store(known, Made(of, commit))
+    commit = store_checkpoint(farm.repository, checkpoint_ref(record.id), held, tip, files)
+    store(last, Made(of, commit))
     return commit
 
 
 def _sources(farm: Farm, record: BuilderRecord) -> tuple[str | None, dict[str, Path]]:
     run = farm.run(record.id)
-    found = {f"run/{name}": run.directory / name for name in _RUN_FILES}
+    found = {f"run/{name}": run.directory / name for name in RUN_FILES}
     with suppress(ValueError):  # a runtime that is not known here any more
         cli = get_adapter(record.runtime, farm.root).cli
         conversation = last_conversation(load_events(run.events), cli.hooks.submitted)

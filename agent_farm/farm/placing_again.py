@@ -11,13 +11,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.checkpointing import About
+from agent_farm.farm.about_checkpoint import About, about_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune_several
 from agent_farm.farm.healing import remove_traces
@@ -25,7 +24,7 @@ from agent_farm.farm.locks import lock_of
 from agent_farm.farm.own_events import note
 from agent_farm.farm.runtime_start import draw_run
 from agent_farm.git.checkout import linked_tree
-from agent_farm.git.checkpoints import Checkpoint, NoCheckpoint, read_checkpoint, read_file
+from agent_farm.git.checkpoint_reading import Checkpoint, read_checkpoint, read_file
 from agent_farm.git.git_process import git_environment
 from agent_farm.git.other_machine import move_branch
 from agent_farm.git.worktrees import add_worktree
@@ -37,16 +36,6 @@ _RUN_FILES = ("prompt.md", "role.md", "events.jsonl", "usage.json", "usage.jsonl
 _BEGUN = ("preparing", "creating")
 
 
-def about_of(farm: Farm, found: Checkpoint, id: str) -> About:
-    try:
-        about = msgspec.json.decode(read_file(farm.repository, found, "about.json"), type=About)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise NoCheckpoint("The fetched commit is not a checkpoint", why=str(error)) from error
-    if about.id != id or (about.tip is not None and about.tip not in found.parents):
-        raise NoCheckpoint(f"The fetched commit is not a checkpoint of {id}")
-    return about
-
-
 def place_again(
     farm: Farm, told: BuilderRecord, ref: str, *, most_bytes: int, why: str
 ) -> tuple[BuilderRecord, bool]:
@@ -55,7 +44,7 @@ def place_again(
     What an earlier builder of that id left here goes into the trash.
     """
     found = read_checkpoint(farm.repository, ref, most_bytes=most_bytes)
-    about = about_of(farm, found, told.id)
+    about = about_of(found, told.id)
     _put_earlier_away(farm, told.id)
     with lock_of(farm, told.id) as lock:
         tip = about.tip or found.parents[0]

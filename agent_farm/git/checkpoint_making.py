@@ -10,13 +10,17 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agent_farm.git.checkout import BuilderTree
+from agent_farm.builders.ref_names import ObjectName
+from agent_farm.documents import load_if_whole, store
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.checkout import BuilderTree, Head
 from agent_farm.git.checkpoint_rate import budget_of, choose, lines_again, note_taken
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.repository import Repository
@@ -43,18 +47,29 @@ class Held(Struct, frozen=True):
     left_out: tuple[str, ...]
 
 
+class _Seen(Struct, frozen=True):
+    """Of which index of the worktree ours began, as `index`, and the tree of that, None where it is unmerged.
+    `work` is the tree of ours, which was `own` then."""
+
+    index: str
+    staged: ObjectName | None
+    own: str = ""
+    work: ObjectName | None = None
+
+
 def checkpoint_ref(builder: str) -> str:
     """On the machine that makes it."""
     return f"refs/agent-farm/checkpoint/{builder}"
 
 
-def hold_worktree(tree: BuilderTree, *, most_bytes: int) -> Held:
-    """The trees are stored in the repository; ignored files are left out."""
+def hold_worktree(tree: BuilderTree, *, most_bytes: int, head: Head | None = None) -> Held:
+    """The trees are stored in the repository; ignored files are left out. `head`, where it is known."""
+    head = head or tree.head()
     try:
-        return _held(tree, most_bytes)
+        return _held(tree, head, most_bytes)
     except GitError:
         _begin_anew(tree)
-        return _held(tree, most_bytes)
+        return _held(tree, head, most_bytes)
 
 
 def _begin_anew(tree: BuilderTree) -> None:
@@ -69,14 +84,14 @@ def _begin_anew(tree: BuilderTree) -> None:
         path.unlink(missing_ok=True)
 
 
-def _held(tree: BuilderTree, most_bytes: int) -> Held:
-    head = tree.head()
+def _held(tree: BuilderTree, head: Head, most_bytes: int) -> Held:
     own = {"GIT_INDEX_FILE": str(tree.git_dir / _OWN_INDEX)}
-    seen = tree.git_dir / _SEEN
-    staged = _start_from_index(tree, seen)
+    seen = _start_from_index(tree)
     names = ("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
     listed = dict.fromkeys(paths_of(tree.run(*_PLAIN, *names, env=own)))
     left_out = tuple(path for path in listed if _is_left_out(tree.path / path, most_bytes))
+    if seen.work and listed.keys() <= set(left_out) and seen.own == _mark(tree.git_dir / _OWN_INDEX):
+        return Held(head.commit, head.branch, seen.work, seen.staged, left_out)
     budget = budget_of(tree)
     chosen = choose(tree, budget, [path for path in listed if path not in left_out])
     later = {*left_out, *chosen.waits}
@@ -86,8 +101,9 @@ def _held(tree: BuilderTree, most_bytes: int) -> Held:
         tree.run(*_PLAIN, "update-index", "-z", "--index-info", input=again, env=own)
     note_taken(tree, budget, chosen, own)
     work = tree.run(*_PLAIN, "write-tree", env=own).strip()
+    store(tree.git_dir / _SEEN, replace(seen, own=_mark(tree.git_dir / _OWN_INDEX), work=work))
     unknown = (path for path in chosen.waits if path not in chosen.again)
-    return Held(head.commit, head.branch, work, staged, (*left_out, *unknown))
+    return Held(head.commit, head.branch, work, seen.staged, (*left_out, *unknown))
 
 
 def _is_left_out(path: Path, most_bytes: int) -> bool:
@@ -103,27 +119,30 @@ def _is_left_out(path: Path, most_bytes: int) -> bool:
     return not stat.S_ISREG(facts.st_mode) or facts.st_size > most_bytes or not os.access(path, os.R_OK)
 
 
-def _start_from_index(tree: BuilderTree, seen: Path) -> str | None:
-    """Our index begins as the worktree's, whenever that has changed; the tree of what is staged."""
-    try:
-        facts = tree.index.stat()
-    except FileNotFoundError:
-        facts = None
-    mark = f"{facts.st_ino} {facts.st_mtime_ns} {facts.st_size}" if facts else "none"
-    with suppress(OSError, ValueError):
-        known, staged = seen.read_text().splitlines()
-        if known == mark and (tree.git_dir / _OWN_INDEX).is_file():
-            return staged if staged != "unmerged" else None
-    copy = tree.git_dir / _OWN_INDEX
+def _start_from_index(tree: BuilderTree) -> _Seen:
+    """Our index begins as the worktree's, whenever that has changed."""
+    mark, copy, seen = _mark(tree.index), tree.git_dir / _OWN_INDEX, tree.git_dir / _SEEN
+    with suppress(AgentFarmError):  # it lies where the builder writes
+        known = load_if_whole(seen, _Seen)
+        if known is not None and known.index == mark and copy.is_file():
+            return known
     seen.unlink(missing_ok=True)
-    if facts is None:
-        copy.unlink(missing_ok=True)
-    else:
+    if mark:
         shutil.copy2(tree.index, copy)  # with its time: git compares it with those of the files
+    else:
+        copy.unlink(missing_ok=True)
     status, output, _ = tree.ask(*_PLAIN, "write-tree", env={"GIT_INDEX_FILE": str(copy)})
-    staged = output.decode().strip() if status == 0 else "unmerged"
-    seen.write_text(f"{mark}\n{staged}\n")
-    return staged if status == 0 else None
+    found = _Seen(mark, output.decode().strip() if status == 0 else None)
+    store(seen, found)
+    return found
+
+
+def _mark(index: Path) -> str:
+    try:
+        facts = index.stat()
+    except FileNotFoundError:
+        return ""
+    return f"{facts.st_ino} {facts.st_mtime_ns} {facts.st_size}"
 
 
 def store_checkpoint(
@@ -144,14 +163,15 @@ def store_checkpoint(
     return run_git(repository.root, "rev-parse", "--verify", ref).strip()
 
 
-def drop_checkpoints(repository: Repository, known: Sequence[str]) -> None:
-    """Of builders that are not there any more."""
+def known_checkpoints(repository: Repository, builders: Collection[str]) -> dict[str, str]:
+    """The last one of each; those of builders that are not there any more are dropped."""
     prefix = checkpoint_ref("")
-    names = run_git(repository.root, "for-each-ref", "--format=%(refname)", prefix).splitlines()
-    gone = [name for name in names if name.removeprefix(prefix) not in known]
-    if gone:
-        lines = "".join(f"delete {name}\n" for name in gone)
+    rows = run_git(repository.root, "for-each-ref", "--format=%(objectname) %(refname)", prefix).splitlines()
+    found = {ref.removeprefix(prefix): commit for commit, _, ref in (row.partition(" ") for row in rows)}
+    if gone := [id for id in found if id not in builders]:
+        lines = "".join(f"delete {checkpoint_ref(id)}\n" for id in gone)
         run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
+    return {id: commit for id, commit in found.items() if id not in gone}
 
 
 def is_name(path: str) -> bool:

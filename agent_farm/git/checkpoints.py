@@ -1,4 +1,4 @@
-"""A checkpoint that another machine made: fetched beside the last one, checked, and kept or dropped."""
+"""Where checkpoints of other machines lie: beside the last one, and in its place once they were looked at."""
 
 from __future__ import annotations
 
@@ -8,36 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 
-from msgspec import Struct
-
 from agent_farm.builders.ref_names import OBJECT_NAME
-from agent_farm.errors import AgentFarmError
-from agent_farm.git.checkpoint_making import INDEX, WORK
-from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git, run_git_bytes
+from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
-from agent_farm.paths import is_below
 
 _OBJECT = re.compile(OBJECT_NAME)
 _SET_ASIDE = re.compile(r"refs/agent-farm/fleet/([^@/]+)@([0-9]{1,12})(?:-fetched|-branch)?")
 _FIRST_TIME = 1_000_000_000
-_MOST_FILES = 20_000
-_FILE = "100644"
-
-
-class Checkpoint(Struct, frozen=True):
-    """`files` are those that belong to the worktree, by their names in it: blob and size."""
-
-    commit: str
-    parents: tuple[str, ...]
-    work: str
-    index: str | None
-    files: Mapping[str, tuple[str, int]]
-
-
-class NoCheckpoint(AgentFarmError):
-    """What is called one cannot be believed."""
-
-    code = "checkpoint"
 
 
 def kept_ref(builder: str) -> str:
@@ -55,77 +32,11 @@ def left_ref(builder: str, term: int) -> str:
     return f"refs/agent-farm/fleet/{builder}@{term}"
 
 
-def read_checkpoint(repository: Repository, ref: str, *, most_bytes: int) -> Checkpoint:
-    """NoCheckpoint where it has another form, or is larger than may be."""
-    try:
-        return _read(repository, ref, most_bytes)
-    except (GitError, ValueError) as error:
-        raise NoCheckpoint("The fetched commit is not a checkpoint", why=str(error)) from error
-
-
-def _read(repository: Repository, ref: str, most_bytes: int) -> Checkpoint:
-    commit = run_git(repository.root, "rev-parse", "--verify", "--quiet", ref).strip()
-    head = run_git(repository.root, "cat-file", "commit", commit).partition("\n\n")[0].splitlines()
-    parents = tuple(line.removeprefix("parent ") for line in head if line.startswith("parent "))
-    if not 1 <= len(parents) <= 2:
-        raise ValueError(f"It has {len(parents)} parents.")
-    trees, files = dict[str, str](), dict[str, tuple[str, int]]()
-    for mode, kind, name, _, path in _entries(repository, commit):
-        if kind == "tree" and path in (WORK, INDEX):
-            trees[path] = name
-        elif not (kind == "tree" and path in ("run", "talk")) and (mode, path) != (_FILE, "about.json"):
-            raise ValueError(f"It holds {path!r:.80}.")
-    if WORK not in trees:
-        raise ValueError("It contains no worktree.")
-    for mode, kind, name, size, path in _entries(
-        repository, commit, "-r", "-l", "--", "run", "talk", "about.json"
-    ):
-        if mode != _FILE or kind != "blob" or not is_below(path):
-            raise ValueError(f"{path!r:.80} is not a regular file.")
-        files[path] = (name, size)
-    total = sum(size for _, size in files.values())
-    for tree in trees.values():
-        total += _changed_bytes(repository, parents[0], tree)
-    if total > most_bytes or len(files) > _MOST_FILES:
-        raise ValueError(f"It contains {len(files)} files and {total} bytes.")
-    return Checkpoint(commit, parents, trees[WORK], trees.get(INDEX), files)
-
-
-def _entries(repository: Repository, commit: str, *words: str) -> Iterator[tuple[str, str, str, int, str]]:
-    options = [word for word in words if word.startswith("-") and word != "--"]
-    rest = [word for word in words if word not in options]
-    for line in paths_of(run_git(repository.root, "ls-tree", "-z", *options, commit, *rest)):
-        facts, _, path = line.partition("\t")
-        mode, kind, name, *size = facts.split()
-        yield mode, kind, name, int(size[0]) if size and size[0] != "-" else 0, path
-
-
-def _changed_bytes(repository: Repository, commit: str, tree: str) -> int:
-    """Of the files that are not as in the commit, once they are unpacked."""
-    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commit, tree)
-    items = iter(paths_of(run_git(repository.root, *words)))
-    blobs = [facts.split()[3] for facts, _ in zip(items, items, strict=True) if facts.split()[1] != "160000"]
-    wanted = "".join(f"{blob}\n" for blob in blobs if blob.strip("0"))
-    if not wanted:
-        return 0
-    sizes = run_git(repository.root, "cat-file", "--batch-check=%(objectsize)", input=wanted.encode())
-    return sum(map(int, sizes.splitlines()))
-
-
-def read_file(repository: Repository, found: Checkpoint, path: str) -> bytes:
-    """A file that was stored in parts, or whole; b"" where there is none."""
-    parts = (
-        [path] if path in found.files else sorted(name for name in found.files if name.startswith(f"{path}/"))
-    )
-    return b"".join(
-        run_git_bytes(repository.root, "cat-file", "blob", found.files[part][0]) for part in parts
-    )
-
-
-def keep(repository: Repository, coming: str, commit: str, ref: str) -> None:
-    """It has been checked, and replaces the last one in one step."""
-    lines = f"start\nupdate {ref} {commit}\ndelete {coming}\ncommit\n"
-    run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
+def keep(repository: Repository, coming: Mapping[str, tuple[str, str]]) -> None:
+    """They have been looked at: `coming` says to which ref each goes, and its commit. The last one goes as
+    this one comes; all of them or none."""
+    lines = (f"update {ref} {commit}\ndelete {come}\n" for come, (ref, commit) in coming.items())
+    run_git(repository.root, "update-ref", "--stdin", input=f"start\n{''.join(lines)}commit\n")
 
 
 def keep_newer(repository: Repository, builder: str, branch: str) -> list[str]:
@@ -171,7 +82,7 @@ def set_aside(repository: Repository, builder: str) -> str | None:
     if commit is None:
         return None
     ref = _free_name(repository, builder, commit)
-    keep(repository, kept_ref(builder), commit, ref)
+    keep(repository, {kept_ref(builder): (ref, commit)})
     return ref
 
 

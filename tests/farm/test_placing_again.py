@@ -28,7 +28,7 @@ def test_what_went_on_here_stays_when_it_is_placed_here(
     one = spawn()
     farm = open_farm(one.repo)
     record, tip = farm.registry.read()[one.id], one.tip
-    make_checkpoint(farm, record, Status("idle", "process"))
+    make_checkpoint(farm, record, Status("idle", "process"), tip, None)
     run, ref = farm.run(one.id), checkpoint_ref(one.id)
     told = replace(record, conversation_id=None)
 

@@ -54,11 +54,11 @@ def here(repo: Path) -> Farm:
     return open_farm(repo)
 
 
-def store_checkpoint(repo: Path, ref: str, parent: str, text: str) -> str:
+def store_checkpoint(repo: Path, ref: str, parent: str, text: str, id: str = "x") -> str:
     """One that has a file at work/left.txt."""
     script = f"commit {ref}\ncommitter x <x@x> 0 +0000\ndata 0\nfrom {parent}\ndeleteall\n"
     about = msgspec.json.encode(
-        {"id": "x", "state": "idle", "cut_short": False, "branch": None, "tip": parent,
+        {"id": id, "state": "idle", "cut_short": False, "branch": None, "tip": parent,
          "conversation": None, "left_out": []}
     ).decode()  # fmt: skip
     for path, content in (("work/left.txt", text), ("about.json", about)):
@@ -99,10 +99,10 @@ def test_a_machine_that_it_has_left_is_not_asked_for_it(
     ref = kept_ref("x")
     last = store_checkpoint(here.root, ref, placed.base_commit, "what the new one has")
     store_checkpoint(here.root, f"{ref}-coming", placed.base_commit, "what the old one had")
-    assert isinstance(_look_at(here, "big", "x", ref), AgentFarmError)
+    assert isinstance(_look_at(here, "big", {"x": ref})["x"], AgentFarmError)
     assert git(here.root, "rev-parse", ref) == last
     store_checkpoint(here.root, f"{ref}-coming", placed.base_commit, "later")
-    assert _look_at(here, "other", "x", ref) == git(here.root, "rev-parse", ref)
+    assert _look_at(here, "other", {"x": ref}) == {"x": git(here.root, "rev-parse", ref)}
     assert git(here.root, "show", f"{ref}:work/left.txt") == "later"
 
 
@@ -284,6 +284,24 @@ def test_a_pause_is_no_silence() -> None:
     asleep, set_back = _missed(first, 30_000.0), _missed(first, 10.0)
     assert (asleep.silent_since, asleep.misses) == (30_000.0, 1)
     assert (set_back.silent_since, set_back.misses) == (10.0, 1)
+    seen = replace(MACHINES["big"], seen_at=1000.0)
+    steady, seldom = _missed(seen, 1020.0), _missed(seen, 1100.0)
+    assert (steady.silent_since, steady.misses) == (1000.0, 1), "since it answered, which was just now"
+    assert (seldom.silent_since, seldom.misses) == (1100.0, 1), "nobody looked in between"
+
+
+def test_a_lock_that_a_killed_git_left_stops_none_of_the_others(here: Farm, placed: Placed) -> None:
+    store_book(here, builders={"x": placed, "y": replace(placed, branch="builder/y")})
+    refs = {id: kept_ref(id) for id in ("x", "y")}
+    for id, ref in refs.items():
+        store_checkpoint(here.root, f"{ref}-coming", placed.base_commit, "what it has", id)
+    lock = here.root / ".git" / f"{refs['x']}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    came = _look_at(here, "big", refs)
+    assert isinstance(came["x"], AgentFarmError)
+    assert came["y"] == git(here.root, "rev-parse", refs["y"])
+    assert commit_at(here.repository, refs["x"]) is None
 
 
 def test_what_keeps_the_server_awake(here: Farm, placed: Placed) -> None:

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import partial
 
 from msgspec.structs import replace
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Unreachable
+from agent_farm.farm.about_checkpoint import about_of
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.placing_again import about_of
-from agent_farm.fleet.book import Book, Kept, Left, Refused, edit_book, read_book
+from agent_farm.fleet.book import Book, Kept, Refused, edit_book, read_book
 from agent_farm.fleet.calling import call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoint_making import checkpoint_ref
-from agent_farm.git.checkpoints import (
-    NoCheckpoint,
-    coming_ref,
-    commit_at,
-    drop,
-    keep,
-    kept_ref,
-    left_ref,
-    read_checkpoint,
-)
+from agent_farm.git.checkpoint_reading import Checkpoint, NoCheckpoint, read_checkpoints
+from agent_farm.git.checkpoints import coming_ref, drop, keep, kept_ref, left_ref
+from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.git_process import GitError
 from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.refresh import refresh
@@ -132,14 +126,16 @@ def _take(
     came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
     came |= {id: _none(host, id) for id in ids if id not in made and id not in came}
     refs = _destinations(book, host, made)
-    new = {id: commit for id, commit in made.items() if commit_at(farm.repository, refs[id]) != commit}
+    here = resolve_commits(farm.repository, refs.values()) if refs else {}
+    new = {id: commit for id, commit in made.items() if here[refs[id]] != commit}
     came |= {id: commit for id, commit in made.items() if id not in new}
     if backs_off:
         waits = {ref for ref, one in book.refused.items() if not one.is_over(at)}
         new = {id: commit for id, commit in new.items() if refs[id] not in waits}
     came |= _fetch(farm, book, host, new, refs)
-    _write_down(farm, host, came, at)
-    _note_refused(farm, {refs[id]: came[id] for id in made if id in came}, at)
+    with edit_book(farm) as held:
+        book = _with_what_came(farm, held[0], host, came, at)
+        held[0] = _with_refused(book, {refs[id]: came[id] for id in made if id in came}, at)
     return came
 
 
@@ -167,52 +163,69 @@ def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapp
         for id, commit in new.items():
             found |= _fetch(farm, book, host, {id: commit}, refs)
         return found
-    return {id: _look_at(farm, host, id, refs[id]) for id in new}
+    return _look_at(farm, host, {id: refs[id] for id in new})
 
 
-def _look_at(farm: Farm, host: str, id: str, ref: str) -> str | AgentFarmError:
+def _look_at(farm: Farm, host: str, refs: Mapping[str, str]) -> Came:
     """One that is not what it should be is dropped, and the last one stays; so is one of a builder that was
     placed elsewhere since."""
-    coming = coming_ref(ref)
+    coming = {id: coming_ref(ref) for id, ref in refs.items()}
+    read = read_checkpoints(farm.repository, list(coming.values()), most_bytes=most_fetched(farm))
+    came: Came = {id: _believed(read[coming[id]], id) for id in refs}
+    with edit_book(farm) as held:
+        gone = [id for id, ref in refs.items() if ref == kept_ref(id) and id not in held[0].on(host)]
+        came |= {id: NotFound(f"{id} is not on {host} any more", hint=f"af status {id}") for id in gone}
+        came |= _keep(
+            farm, {id: (coming[id], refs[id], one) for id, one in came.items() if isinstance(one, str)}
+        )
+    drop(farm.repository, *(coming[id] for id, one in came.items() if not isinstance(one, str)))
+    return came
+
+
+def _keep(farm: Farm, good: Mapping[str, tuple[str, str, str]]) -> Came:
+    """All at once; where git refuses one, say for a lock that a killed git left, each alone."""
     try:
-        found = read_checkpoint(farm.repository, coming, most_bytes=most_fetched(farm))
-        about_of(farm, found, id)
-        with edit_book(farm) as held:
-            if ref == kept_ref(id) and id not in held[0].on(host):
-                raise NotFound(f"{id} is not on {host} any more", hint=f"af status {id}")
-            keep(farm.repository, coming, found.commit, ref)
-    except AgentFarmError as error:
-        drop(farm.repository, coming)
+        if good:
+            keep(farm.repository, {come: (ref, commit) for come, ref, commit in good.values()})
+    except GitError as error:
+        if len(good) == 1:
+            return dict.fromkeys(good, error)
+        return {id: found for id, one in good.items() for found in _keep(farm, {id: one}).values()}
+    return {id: commit for id, (_, _, commit) in good.items()}
+
+
+def _believed(found: Checkpoint | NoCheckpoint, id: str) -> str | AgentFarmError:
+    try:
+        if isinstance(found, NoCheckpoint):
+            return found
+        about_of(found, id)
+    except NoCheckpoint as error:
         return error
     return found.commit
 
 
-def _write_down(farm: Farm, host: str, came: Came, at: float) -> None:
-    with edit_book(farm) as held:
-        book, builders = held[0], dict(held[0].builders)
-        for id, placed in book.on(host).items():
-            one = came.get(id)
-            if isinstance(one, str):
-                builders[id] = replace(placed, checkpoint=Kept(one, at), problem=None)
-            elif one is not None:
-                builders[id] = replace(placed, problem=one.sentence)
-        left = tuple(_found(farm, one, came) if one.host == host else one for one in book.left)
-        held[0] = replace(book, builders=builders, left=left)
+def _with_what_came(farm: Farm, book: Book, host: str, came: Came, at: float) -> Book:
+    builders = dict(book.builders)
+    for id, placed in book.on(host).items():
+        one = came.get(id)
+        if isinstance(one, str):
+            builders[id] = replace(placed, checkpoint=Kept(one, at), problem=None)
+        elif one is not None:
+            builders[id] = replace(placed, problem=one.sentence)
+    refs = {one: left_ref(one.id, one.term) for one in book.left if one.host == host and one.commit is None}
+    home = resolve_commits(farm.repository, refs.values()) if refs else {}
+    left = tuple(
+        replace(one, commit=home[refs[one]], at=at) if one in refs and home[refs[one]] else one
+        for one in book.left
+    )
+    return replace(book, builders=builders, left=left)
 
 
-def _note_refused(farm: Farm, came: Mapping[str, str | AgentFarmError], at: float) -> None:
-    with edit_book(farm) as held:
-        before = held[0].refused
-        refused = {ref: one for ref, one in before.items() if at - one.at < _KEPT_SECONDS and ref not in came}
-        for ref, one in came.items():
-            if isinstance(one, (NoCheckpoint, TooMuch)):
-                times = before[ref].times + 1 if ref in before else 1
-                refused[ref] = Refused(times, at)
-        held[0] = replace(held[0], refused=refused)
-
-
-def _found(farm: Farm, one: Left, came: Came) -> Left:
-    with suppress(AgentFarmError):
-        commit = commit_at(farm.repository, left_ref(one.id, one.term))
-        return replace(one, commit=commit, at=time.time()) if commit else one
-    return one
+def _with_refused(book: Book, came: Mapping[str, str | AgentFarmError], at: float) -> Book:
+    before = book.refused
+    refused = {ref: one for ref, one in before.items() if at - one.at < _KEPT_SECONDS and ref not in came}
+    for ref, one in came.items():
+        if isinstance(one, (NoCheckpoint, TooMuch)):
+            times = before[ref].times + 1 if ref in before else 1
+            refused[ref] = Refused(times, at)
+    return replace(book, refused=refused)

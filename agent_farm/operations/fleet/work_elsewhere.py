@@ -8,11 +8,12 @@ from contextlib import suppress
 from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.farm.about_checkpoint import about_of
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.placing_again import about_of
 from agent_farm.fleet.book import Book, Placed
 from agent_farm.fleet.calling import is_of_cluster, line_to
-from agent_farm.git.checkpoints import commit_at, kept_ref, read_checkpoint, set_aside
+from agent_farm.git.checkpoint_reading import read_checkpoint
+from agent_farm.git.checkpoints import commit_at, kept_ref, set_aside
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.other_machine import (
     Line,
@@ -24,7 +25,6 @@ from agent_farm.git.other_machine import (
     note_fetched,
     push_commits,
 )
-from agent_farm.operations.fleet.pack_calls import fetch_packs, send_packs
 
 _REFS = "refs/remotes/home/"
 
@@ -43,6 +43,8 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
     with file_lock(farm.paths.locks / f"fleet-{host}.lock", wait=wait):
         machine = book.machine(host)
         if is_of_cluster(machine):
+            from agent_farm.operations.fleet.pack_calls import send_packs  # few farms have a cluster
+
             send_packs(farm, book, host, refs)
         else:
             push_commits(farm.repository, line_of(farm, book, host), refs)
@@ -51,6 +53,8 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
 def fetch(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
     """Fetches each of their refs, with its history, under its name here; no more than the limit."""
     if is_of_cluster(book.machine(host)):
+        from agent_farm.operations.fleet.pack_calls import fetch_packs
+
         fetch_packs(farm, book, host, refs, most_bytes=most_fetched(farm))
     else:
         fetch_refs(farm.repository, line_of(farm, book, host), refs)
@@ -103,7 +107,7 @@ def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
     if placed.checkpoint is None or commit_at(farm.repository, kept_ref(id)) is None:
         return
     found = read_checkpoint(farm.repository, kept_ref(id), most_bytes=most_fetched(farm))
-    tip = about_of(farm, found, id).tip
+    tip = about_of(found, id).tip
     before = fetched_commit(farm.repository, id)
     if tip and is_further(farm.repository, tip, before or placed.base_commit):
         move_branch(farm.repository, placed.branch, tip, before or placed.base_commit)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,14 +14,13 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import ObjectName
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.checkpoint_looks import checkpoint_all
 from agent_farm.farm.checkpointing import make_checkpoint
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune_several
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.placing_again import place_again
 from agent_farm.fleet.terms import Superseded, hold, raise_lowest, read_terms, require_valid, superseded
-from agent_farm.git.asking import side_by_side
-from agent_farm.git.checkpoint_making import drop_checkpoints
 from agent_farm.operations.operation import Answer, Context, Failure
 from agent_farm.operations.resume import start_again
 from agent_farm.operations.shown import BuilderShown, show_builder
@@ -99,10 +97,7 @@ def checkpoints(farm: Farm, ids: tuple[str, ...]) -> Copies:
     with file_lock(farm.paths.locks / "checkpoints.lock"):
         records = farm.records()
         wanted = {id: records[id] for id in ids if id in records and records[id].is_made}
-        statuses = read_statuses(farm, wanted.values())
-        drop_checkpoints(farm.repository, list(records.ids))
-        questions = {id: partial(make_checkpoint, farm, one, statuses[id]) for id, one in wanted.items()}
-        found = side_by_side(questions) if questions else {}
+        found = checkpoint_all(farm, wanted, records.ids)
     return Copies(
         tuple(Copy(id, one) for id, one in found.items() if isinstance(one, str)),
         tuple(Failure.of(id, one) for id, one in found.items() if isinstance(one, AgentFarmError)),
@@ -127,7 +122,8 @@ def handed_over(farm: Farm, asked: HandOver) -> Copies:
                 raise found
         record = farm.require(id)
         status = replace(read_statuses(farm, [record])[id], state=state)
-        return Copies((Copy(id, make_checkpoint(farm, record, status)),))
+        tip = farm.repository.branch_commit(record.branch)
+        return Copies((Copy(id, make_checkpoint(farm, record, status, tip, None)),))
 
 
 def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:

@@ -1,0 +1,33 @@
+"""What a checkpoint says of its builder."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from agent_farm.git.checkpoint_reading import Checkpoint, NoCheckpoint
+
+
+class About(Struct, frozen=True):
+    """`state` is what its status was, `branch` what is checked out, `tip` that of its own branch.
+
+    `conversation` is the one that `talk/` holds.
+    """
+
+    id: str
+    state: str
+    cut_short: bool
+    branch: str | None
+    tip: str | None
+    conversation: str | None
+    left_out: tuple[str, ...]
+
+
+def about_of(found: Checkpoint, id: str) -> About:
+    try:
+        about = msgspec.json.decode(found.about, type=About)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise NoCheckpoint("The fetched commit is not a checkpoint", why=str(error)) from error
+    if about.id != id or (about.tip is not None and about.tip not in found.parents):
+        raise NoCheckpoint(f"The fetched commit is not a checkpoint of {id}")
+    return about

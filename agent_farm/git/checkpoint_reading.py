@@ -1,0 +1,230 @@
+"""Checkpoints that another machine made, read and judged: any number of them by the same few gits.
+
+Nothing in them is believed: neither names, modes and sizes, nor how many there are and how deep they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.checkpoint_making import INDEX, WORK
+from agent_farm.git.git_process import GitError, run_git, run_git_bytes
+from agent_farm.git.repository import Repository
+from agent_farm.paths import is_below
+
+_ABOUT = "about.json"
+_FILE, _TREE, _GITLINK = "100644", "40000", "160000"
+_MOST_FILES = 20_000
+_MOST_ABOUT = 1_000_000
+_DEEPEST = 16
+
+
+class Checkpoint(Struct, frozen=True):
+    """`files` are those that belong to the worktree, by their names in it: blob and size. `about` is what
+    about.json holds."""
+
+    commit: str
+    parents: tuple[str, ...]
+    work: str
+    index: str | None
+    files: Mapping[str, tuple[str, int]]
+    about: bytes
+
+
+class NoCheckpoint(AgentFarmError):
+    """What is called one cannot be believed."""
+
+    code = "checkpoint"
+
+
+class _Object(Struct, frozen=True):
+    """`content` where that was asked for."""
+
+    kind: str
+    name: str
+    size: int
+    content: bytes = b""
+
+
+# How one checkpoint is read: what it asks for next, and by which of the functions below; None: there is none.
+_Asks = tuple[Callable[[Repository, Sequence[Any]], Sequence[Any]], Sequence[Any]]
+_Reading = Generator[_Asks, Sequence[Any], Checkpoint]
+
+
+def read_checkpoint(repository: Repository, ref: str, *, most_bytes: int) -> Checkpoint:
+    """NoCheckpoint where it has another form, or is larger than may be."""
+    found = read_checkpoints(repository, [ref], most_bytes=most_bytes)[ref]
+    if isinstance(found, NoCheckpoint):
+        raise found
+    return found
+
+
+def read_checkpoints(
+    repository: Repository, refs: Collection[str], *, most_bytes: int
+) -> dict[str, Checkpoint | NoCheckpoint]:
+    """What each ref names; one that git cannot read spoils none of the others."""
+    try:
+        return _in_step(repository, {ref: _reading(ref, most_bytes) for ref in refs})
+    except (GitError, ValueError) as error:
+        if len(refs) == 1:
+            return dict.fromkeys(refs, _none(error))
+        alone = (read_checkpoints(repository, [ref], most_bytes=most_bytes) for ref in refs)
+        return {ref: one for some in alone for ref, one in some.items()}
+
+
+def read_file(repository: Repository, found: Checkpoint, path: str) -> bytes:
+    """A file that was stored in parts, or whole; b"" where there is none."""
+    parts = (
+        [path] if path in found.files else sorted(name for name in found.files if name.startswith(f"{path}/"))
+    )
+    objects = _contents(repository, [found.files[part][0] for part in parts]) if parts else []
+    return b"".join(one.content for one in objects if one)
+
+
+def _none(error: Exception) -> NoCheckpoint:
+    return NoCheckpoint("The fetched commit is not a checkpoint", why=str(error))
+
+
+def _in_step(
+    repository: Repository, readings: Mapping[str, _Reading]
+) -> dict[str, Checkpoint | NoCheckpoint]:
+    """What several ask for next is asked of one git."""
+    found = dict[str, Checkpoint | NoCheckpoint]()
+    answers: dict[str, Sequence[Any] | None] = dict.fromkeys(readings)
+    while answers:
+        asked = dict[str, _Asks]()
+        for ref, answer in answers.items():
+            try:
+                asked[ref] = readings[ref].send(answer)  # type: ignore[arg-type]  # None begins it
+            except StopIteration as end:
+                found[ref] = end.value
+            except ValueError as error:
+                found[ref] = _none(error)
+        answers = {}
+        for ask in {ask for ask, _ in asked.values()}:
+            some = {ref: items for ref, (own, items) in asked.items() if own is ask}
+            whole = iter(ask(repository, [item for items in some.values() for item in items]))
+            answers |= {ref: [next(whole) for _ in items] for ref, items in some.items()}
+    return found
+
+
+def _reading(ref: str, most_bytes: int) -> _Reading:
+    (commit,) = yield _contents, [ref]
+    if commit is None or commit.kind != "commit":
+        raise ValueError("It is no commit.")
+    head = commit.content.decode("utf-8", "replace").partition("\n\n")[0].splitlines()
+    parents = tuple(line.removeprefix("parent ") for line in head if line.startswith("parent "))
+    if not 1 <= len(parents) <= 2:
+        raise ValueError(f"It has {len(parents)} parents.")
+    kept, blobs = yield from _walk(head[0].removeprefix("tree "))
+    (begun,) = yield _facts, [f"{parents[0]}^{{tree}}"]
+    changed = yield _differing, [(begun.name, tree) for tree in kept.values()]
+    new = [blob for some in changed for blob in some]
+    facts = yield _facts, [*blobs.values(), *new]
+    if any(one is None or one.kind != "blob" for one in facts):
+        raise ValueError("What it holds is not whole.")
+    total, files = (
+        sum(one.size for one in facts),
+        {path: (blob, one.size) for (path, blob), one in zip(blobs.items(), facts, strict=False)},
+    )
+    if total > most_bytes or files[_ABOUT][1] > _MOST_ABOUT:
+        raise ValueError(f"It holds {len(files)} files and {total} bytes.")
+    (about,) = yield _contents, [files[_ABOUT][0]]
+    return Checkpoint(commit.name, parents, kept[WORK], kept.get(INDEX), files, about.content)
+
+
+def _walk(
+    top: str,
+) -> Generator[_Asks, Sequence[Any], tuple[dict[str, str], dict[str, str]]]:
+    """The trees that hold files of the worktree, and the blobs of all that belongs to it."""
+    kept, blobs, trees = dict[str, str](), dict[str, str](), {"": top}
+    for _ in range(_DEEPEST):
+        found = yield _contents, list(trees.values())
+        below = dict[str, str]()
+        for place, tree in zip(trees, found, strict=True):
+            for mode, name, object in _entries(tree):
+                path = f"{place}{name}"
+                if mode == _TREE and path in (WORK, INDEX):
+                    kept[path] = object
+                elif mode == _TREE and (place or path in ("run", "talk")):
+                    below[f"{path}/"] = object
+                elif mode == _FILE and (place or path == _ABOUT) and is_below(path):
+                    blobs[path] = object
+                else:
+                    raise ValueError(f"It holds {path!r:.80}.")
+        if len(blobs) + len(below) > _MOST_FILES:
+            raise ValueError(f"It holds more than {_MOST_FILES} files.")
+        trees = below
+        if not trees:
+            break
+    else:
+        raise ValueError(f"It is more than {_DEEPEST} deep.")
+    if WORK not in kept or _ABOUT not in blobs:
+        raise ValueError("It holds no worktree.")
+    return kept, blobs
+
+
+def _entries(tree: _Object | None) -> Iterator[tuple[str, str, str]]:
+    if tree is None or tree.kind != "tree":
+        raise ValueError("What it holds is not whole.")
+    at, size, raw = 0, len(tree.name) // 2, tree.content
+    while at < len(raw):
+        end = raw.index(b"\0", at)
+        mode, _, name = raw[at:end].partition(b" ")
+        at = end + 1 + size
+        yield mode.decode(), name.decode("utf-8", "surrogateescape"), raw[end + 1 : at].hex()
+
+
+# what git is asked
+
+
+def _contents(repository: Repository, names: Sequence[str]) -> list[_Object | None]:
+    output = run_git_bytes(repository.root, "cat-file", "--batch", input="".join(f"{one}\n" for one in names))
+    found, at = list[_Object | None](), 0
+    for name in names:
+        end = output.index(b"\n", at)
+        one = _object(name, output[at:end].decode("utf-8", "surrogateescape"))
+        at = end + 1
+        if one is not None:
+            one = _Object(one.kind, one.name, one.size, output[at : at + one.size])
+            at += one.size + 1
+        found.append(one)
+    return found
+
+
+def _facts(repository: Repository, names: Sequence[str]) -> list[_Object | None]:
+    question = "".join(f"{one}\n" for one in names)
+    rows = run_git(repository.root, "cat-file", "--batch-check", input=question).splitlines()
+    return [_object(name, row) for name, row in zip(names, rows, strict=True)]
+
+
+def _object(name: str, row: str) -> _Object | None:
+    if row in (f"{name} missing", f"{name} ambiguous"):
+        return None
+    found, kind, size = row.split(" ")
+    return _Object(kind, found, int(size))
+
+
+def _differing(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """The blobs of each second tree that are not in the first one at the same path."""
+    words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+    question = "".join(f"{one} {other}\n" for one, other in pairs)
+    output = run_git_bytes(repository.root, *words, input=question)
+    found, at = list[list[str]](), 0
+    while at < len(output):
+        if output[at : at + 1] != b":":  # the pair, and what follows is of it
+            at = output.index(b"\n", at) + 1
+            found.append([])
+            continue
+        end = output.index(b"\0", at)
+        _, mode, _, blob, _ = output[at + 1 : end].decode().split(" ")
+        if mode != _GITLINK and blob.strip("0"):
+            found[-1].append(blob)
+        at = output.index(b"\0", end + 1) + 1
+    if len(found) != len(pairs):
+        raise ValueError("git has not compared all of them.")
+    return found

@@ -18,10 +18,17 @@ from agent_farm.own_files import read_own
 T = TypeVar("T")
 
 
-def store(file: Path, value: object, *, version: int = 1) -> None:
-    """A Struct or a dataclass, whole or not at all. In ASCII, so that names that are not UTF-8 survive."""
-    fields = msgspec.to_builtins(value, enc_hook=os.fspath)
-    replace_file(file, json.dumps({"version": version, **fields}) + "\n")
+def store(file: Path, value: object, *, version: int = 1) -> bytes:
+    """A Struct or a dataclass, whole or not at all; what the file holds then. Bytes of a name that are no
+    UTF-8 come back."""
+    try:
+        fields = msgspec.json.encode(value, enc_hook=os.fspath)
+    except UnicodeEncodeError:  # such bytes, which Python's own JSON knows
+        plain = msgspec.to_builtins(value, enc_hook=os.fspath)
+        fields = json.dumps(plain).encode()
+    content = _begin(version) + fields.removeprefix(b"{") + b"\n"
+    replace_file(file, content)
+    return content
 
 
 def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = None, secret: bool = False) -> T:
@@ -29,7 +36,15 @@ def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = Non
 
     FileNotFoundError where there is none.
     """
-    content = read_own(file, secret=secret)
+    return decode(file, read_own(file, secret=secret), kind, version=version, about=about)
+
+
+def decode(file: Path, content: bytes, kind: type[T], *, version: int = 1, about: str | None = None) -> T:
+    """The same of what was read."""
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)  # which passes the version over
+    if is_struct and content.startswith(_begin(version)):
+        with suppress(ValueError, TypeError, RecursionError):  # what is wrong is said below
+            return msgspec.json.decode(content, type=kind, dec_hook=_made)
     try:
         document: dict[str, Any] = json.loads(content)
         found = document.pop("version")
@@ -47,6 +62,10 @@ def load_if_whole(file: Path, kind: type[T], *, version: int = 1, secret: bool =
     with suppress(OSError, DamagedFile):
         return load(file, kind, version=version, secret=secret)
     return None
+
+
+def _begin(version: int) -> bytes:
+    return b'{"version": %d,' % version
 
 
 def damaged(file: Path, why: str) -> DamagedFile:

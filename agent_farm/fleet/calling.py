@@ -11,16 +11,14 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from agent_farm import __version__
-from agent_farm.engine.contract import Engine
-from agent_farm.engine.held import Held
 from agent_farm.errors import (
     CODES_OF_ROOMS,
     KINDS,
@@ -38,6 +36,9 @@ from agent_farm.printable import printable
 from agent_farm.ssh import bounded_copy
 from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
 from agent_farm.ssh.ssh_url import Address, parse_address
+
+if TYPE_CHECKING:
+    from agent_farm.engine.contract import Engine
 
 MARK = b"af-fleet-1"
 OF_CLUSTER = "ray://"
@@ -95,6 +96,32 @@ def call(
     return call_program(address, machine.program, asked, seconds=seconds, tell=tell, cluster=cluster)
 
 
+def call_several(
+    book: Book,
+    host: str,
+    verb: str,
+    requests: Sequence[Mapping[str, Any]],
+    *,
+    environment: Mapping[str, str],
+    seconds: float,
+    tell: Tell,
+) -> list[dict[str, Any] | AgentFarmError]:
+    """The same for several of `place` or `place_again` in one call: a document or an error for each."""
+    if len(requests) == 1:
+        return [call(book, host, verb, requests[0], environment=environment, seconds=seconds, tell=tell)]
+    asked = {"verb": verb, "requests": list(requests)}
+    document = call(book, host, "several", asked, environment=environment, seconds=seconds, tell=tell)
+    each, address = document.get("each"), address_of(book.machine(host))
+    if not isinstance(each, list) or len(each) != len(requests):
+        raise Unreachable(f"{host} has not said what became of {len(requests)} builders")
+    found = list[dict[str, Any] | AgentFarmError]()
+    for one in each:
+        answer = one.get("answer") if isinstance(one, dict) else None
+        error = one.get("error") if isinstance(one, dict) else None
+        found.append(answer if isinstance(answer, dict) else _error(address, error))
+    return found
+
+
 def cluster_of(book: Book, host: str) -> Cluster | None:
     """The one by which it is reached; None where it is by ssh."""
     if not is_of_cluster(book.machine(host)):
@@ -124,6 +151,8 @@ def release_slot(book: Book, id: str, placed: Placed) -> None:
 
 
 def engine_of(cluster: Cluster) -> Engine:
+    from agent_farm.engine.held import Held  # few farms have a cluster
+
     return Held(cluster.address, cluster.tls)
 
 

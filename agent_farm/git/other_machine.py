@@ -14,7 +14,6 @@ from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
-from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
 
 _PUSH_SECONDS = 3600.0
@@ -149,6 +148,8 @@ def move_branch(repository: Repository, branch: str, commit: str, before: str | 
             why="Neither the branch nor the builder's work was changed.",
             hint=as_command("git", "-C", repository.root, "log", "--oneline", f"{branch}...{commit}"),
         )
+    from agent_farm.git.worktrees import branch_checked_out_at  # what moves nothing does without
+
     if (place := branch_checked_out_at(repository, branch)) is not None:
         raise AgentFarmError(
             f"{branch} is checked out in {place}",
@@ -160,6 +161,8 @@ def move_branch(repository: Repository, branch: str, commit: str, before: str | 
 
 def drop_branch(repository: Repository, branch: str, commit: str) -> bool:
     """Whether it is gone: one that is elsewhere by now, or checked out, stays."""
+    from agent_farm.git.worktrees import branch_checked_out_at
+
     if repository.branch_commit(branch) is None:
         return True
     if branch_checked_out_at(repository, branch) is not None:

@@ -16,15 +16,12 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand
 from agent_farm.operations.fleet.ask_machines import ask_each, ask_machine, with_ids
-from agent_farm.operations.fleet.over_all import over_all, with_words
-from agent_farm.operations.fleet.prune_elsewhere import prune, restore
 from agent_farm.operations.fleet.refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
 from agent_farm.operations.fleet.rows_elsewhere import record_here, shown_rows
-from agent_farm.operations.fleet.sync_elsewhere import sync
-from agent_farm.operations.fleet.wait_elsewhere import wait_anywhere
 from agent_farm.operations.fleet.work_elsewhere import take_checkpoint
 from agent_farm.operations.operation import Context, Operation, only
 
+_OVER_ALL = ("removed", "stop", "prune")
 _READY = ("idle", "exited", "failed", "stopped")
 
 Verb = Operation[Any, Any]
@@ -33,11 +30,17 @@ Verb = Operation[Any, Any]
 def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
     """What `run` yields. The caller has seen that the farm has a fleet."""
     book = read_book(context.farm)
+    if verb.name in _OVER_ALL:  # what few verbs need, they load
+        from agent_farm.operations.fleet.over_all import over_all
+
+        if (over := over_all(verb, request)) is not None:
+            return over(verb, context, request, book)
+    if any(id.startswith("@") for id in getattr(request, "ids", ())):
+        from agent_farm.operations.fleet.over_all import with_words
+
+        request = with_words(context, request)
     if verb.name == "status":
-        return _status(verb, context, with_words(context, request), book)
-    if (over := over_all(verb, request)) is not None:
-        return over(verb, context, request, book)
-    request = with_words(context, request)
+        return _status(verb, context, request, book)
     here, there = _whose(context, book, request, removed=verb.name == "restore")
     if not there:
         return (
@@ -50,6 +53,8 @@ def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
     if verb.elsewhere == "fetched":
         return verb.run(with_view(context, book, there), with_ids(request, [*here, *there]))
     if verb.name in ("prune", "restore"):
+        from agent_farm.operations.fleet.prune_elsewhere import prune, restore
+
         act = prune if verb.name == "prune" else restore
         return _both(verb, context, request, here, act(context, book, request, there))
     if verb.name == "recover":
@@ -59,8 +64,12 @@ def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
     if verb.name == "diff":
         return _diff(verb, context, request, book, there[0])
     if verb.name == "sync":
+        from agent_farm.operations.fleet.sync_elsewhere import sync
+
         return _both(verb, context, request, here, sync(verb, context, request, there))
     if verb.name == "wait":
+        from agent_farm.operations.fleet.wait_elsewhere import wait_anywhere
+
         return wait_anywhere(verb, context, book, request, here, there)
     if here and verb.collect is only:
         raise UsageError(

@@ -5,6 +5,7 @@ A machine is trusted less than this one: only reports in the form of a builder t
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
@@ -20,7 +21,6 @@ from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
-from agent_farm.farm.proofs import read_proofs
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.operations.operation import Answer
 from agent_farm.operations.shown import BuilderShown
@@ -65,7 +65,7 @@ def _row(placed: Placed, shown: BuilderShown) -> Row:
     fields = {name: getattr(shown, name) for name in BuilderRecord.__struct_fields__}
     own = {"base": placed.base, "base_commit": placed.base_commit, "after": None, "stack": None}
     own |= {"issue": placed.issue, "source": None}
-    record = msgspec.convert(msgspec.to_builtins({**fields, **own}), BuilderRecord)
+    record = BuilderRecord(**{**fields, **own})  # of checked types, which it looks at itself
     now = time.time()
     status = Status(**{**asdict(shown.status), "at": _moment(shown.status.at)})
     git = None
@@ -86,10 +86,12 @@ def known_rows(farm: Farm) -> tuple[Builder, ...]:
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:
     """Builders elsewhere as `af status` shows them; what a machine could not be asked is not gone."""
     chosen = book.builders if ids is None else {id: book.builders[id] for id in ids}
-    return tuple(_shown(farm, id, placed, book.machine(placed.host)) for id, placed in chosen.items())
+    runs = frozenset(os.listdir(farm.paths.runs) if farm.paths.runs.is_dir() else ())
+    return tuple(_shown(farm, id, placed, book.machine(placed.host), runs) for id, placed in chosen.items())
 
 
-def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
+def _shown(farm: Farm, id: str, placed: Placed, machine: Machine, runs: Collection[str]) -> Builder:
+    """`runs` are the builders of which something is kept here."""
     row = placed.row
     record = row.record if row else record_here(farm, id, placed)
     status = row.status if row else Status("unknown", "process")
@@ -103,9 +105,11 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
     seen_at = machine.seen_at or None if machine.problem or machine.is_late else None
     git, usage = (row.git, row.usage) if row else (None, None)
     found = Builder(record, status, git, usage, host=placed.host, seen_at=seen_at)
-    run = farm.run(id)
-    if not run.directory.is_dir():
+    if id not in runs:
         return found
+    run = farm.run(id)
+    from agent_farm.farm.proofs import read_proofs  # of which most know nothing
+
     proofs = read_proofs(farm, [record_here(farm, id, placed)], {id: git} if git else {})
     return replace(found, proof=proofs.get(id), pull_request=load_if_whole(run.pull_request, PullRequest))
 

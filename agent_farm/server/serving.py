@@ -46,7 +46,8 @@ from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
 QUEUE_SECONDS = 10.0
-FLEET_SECONDS = 20.0  # and the time that a look takes: a checkpoint is to be 30 s old at most
+FLEET_SECONDS = 15.0  # from one look to the next: with the time that it takes a checkpoint is to be 30 s old
+PLACING_SECONDS = 5.0
 
 _log = logging.getLogger("agent_farm.butler")
 
@@ -163,8 +164,11 @@ class RunningServer:
 
     async def _keep_fleet(self, *, places: bool) -> None:
         """What builders on other machines have comes home; beside that, lost ones are placed again."""
+        took = 0.0
         while True:
-            await asyncio.sleep(FLEET_SECONDS)
+            usual = PLACING_SECONDS if places else FLEET_SECONDS
+            await asyncio.sleep(max(usual - took, usual / 3))
+            begun, took = time.monotonic(), 0.0
             if not FarmPaths(self.root).fleet.exists():
                 continue
             from agent_farm.operations.fleet.server_keeping import keep_fleet, place_lost  # ssh, few need it
@@ -177,6 +181,7 @@ class RunningServer:
                 _log.warning("Builders on other machines were not looked after: %s", error)
             except Exception:  # a mistake of ours must not be the last look
                 _log.exception("Builders on other machines were not looked after")
+            took = time.monotonic() - begun
 
     async def _is_idle(self, butlers: RunningButlers) -> None:
         """Who looks for the server from then on starts the next one; who found it just before is served."""

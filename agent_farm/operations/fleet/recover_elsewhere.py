@@ -25,16 +25,15 @@ from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock, require_room
+from agent_farm.operations.fleet.placings import Placings
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
-from agent_farm.operations.fleet.work_elsewhere import base_there, most_fetched, push, ref_there
+from agent_farm.operations.fleet.work_elsewhere import base_there, most_fetched, ref_there
 from agent_farm.operations.for_home.copied_builders import Again, PlacedAgain, Withdrawn, start_placed
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
 from agent_farm.settings_keys import PERMISSIONS
-
-_SECONDS = 1800.0  # a checkout of a large tree, on a slow disk
 
 
 def recover_elsewhere(context: Context, book: Book, request: Recover, ids: Sequence[str]) -> Iterator[Any]:
@@ -95,14 +94,27 @@ def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
     return placed
 
 
-def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None, yes: bool) -> Back:
+def place(
+    context: Context,
+    id: str,
+    placed: Placed,
+    on: str,
+    *,
+    say: str | None,
+    yes: bool,
+    placings: Placings | None = None,
+) -> Back:
     """`placed` is as it was when it was seen to be lost; refused if somebody else has placed it since."""
     with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
         now = read_book(context.farm).builders.get(id)
         if now is None or now.term != placed.term:
             raise AgentFarmError(f"{id} has been placed meanwhile", hint=f"af status {id}")
-        act = _place_here if on == LOCAL else _place_there
-        answer = act(context, id, placed, on, say, yes)
+        if on == LOCAL:
+            answer = _place_here(context, id, placed, say, yes)
+        else:
+            placings = placings or Placings(context)
+            with placings.at_work():
+                answer = _place_there(context, placings, id, placed, on, say, yes)
     if answer.problem:
         context.tell(f"{id} is there, but its runtime was not started: {answer.problem}")
     elif not answer.started:
@@ -113,9 +125,7 @@ def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None
     return Back(id, answer.builder.status.cut_short and say is None)
 
 
-def _place_here(
-    context: Context, id: str, placed: Placed, on: str, say: str | None, yes: bool
-) -> PlacedAgain:
+def _place_here(context: Context, id: str, placed: Placed, say: str | None, yes: bool) -> PlacedAgain:
     farm, why = context.farm, f"placed here from its checkpoint of {placed.host}"
     _keep_newer(context, id, placed)
     told = structs.replace(_as_asked(farm, placed, placed.base), issue=placed.issue, source=placed.source)
@@ -129,7 +139,7 @@ def _place_here(
 
 
 def _place_there(
-    context: Context, id: str, placed: Placed, on: str, say: str | None, yes: bool
+    context: Context, placings: Placings, id: str, placed: Placed, on: str, say: str | None, yes: bool
 ) -> PlacedAgain:
     farm = context.farm
     with _moved(farm, id, placed, on) as (book, now):
@@ -137,17 +147,15 @@ def _place_there(
         assert kept
         _keep_newer(context, id, placed)
         base, ref = base_there(farm, placed.base), ref_there(id)
-        push(farm, book, on, {ref: kept.commit, f"{ref}@base": placed.base_commit, **base})
         record = _as_asked(farm, placed, f"home/{placed.base}" if base else placed.base_commit)
         asked = Again(to_builtins(record), ref, now.term, most_fetched(farm), say, yes)
-        document = call(
+        document = placings.place(
             book,
             on,
             "place_again",
             to_builtins(asked),
+            refs={ref: kept.commit, f"{ref}@base": placed.base_commit, **base},
             environment=keys_of(context, placed.runtime),
-            seconds=_SECONDS,
-            tell=context.tell,
         )
         answer = answer_of(PlacedAgain, document, on)
         row = row_of(id, now, answer.builder)
@@ -250,11 +258,11 @@ def recover_lost(context: Context, book: Book) -> None:
     farm = context.farm
     if farm.settings.text("fleet.restart") != "auto":
         return
-    questions: dict[str, Callable[[], None]] = {}
+    questions, placings = dict[str, Callable[[], None]](), Placings(context)
     for one in shown_rows(farm, book):
         id = one.record.id
         if one.status.state == "lost" and book.builders[id].checkpoint is not None:
-            questions[id] = partial(_place_lost, context, book, id)
+            questions[id] = partial(_place_lost, context, placings, book, id)
     if questions and _has_room(book):
         side_by_side(questions, workers=len(questions))  # one that hangs holds up none of the others
 
@@ -267,9 +275,11 @@ def _has_room(book: Book) -> bool:
     return True
 
 
-def _place_lost(context: Context, book: Book, id: str) -> None:
+def _place_lost(context: Context, placings: Placings, book: Book, id: str) -> None:
     try:
-        place(context, id, _require_lost(context.farm, book, id), FLEET, say=None, yes=False)
+        with placings.at_work():
+            placed = _require_lost(context.farm, book, id)
+        place(context, id, placed, FLEET, say=None, yes=False, placings=placings)
     except AgentFarmError as error:
         with edit_book(context.farm) as held, suppress(KeyError):
             kept = structs.replace(held[0].builders[id], problem=f"not placed elsewhere: {error.sentence}")

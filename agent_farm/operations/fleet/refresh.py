@@ -29,7 +29,8 @@ from agent_farm.own_process import start_af
 
 PATIENT_SECONDS = 15.0
 QUICK_SECONDS = 1.0
-_LONGEST_PAUSE = 900.0  # without a server, people look by hand
+_LONGEST_PAUSE = 900.0  # who has no server looks by hand
+_STEADY_PAUSE = 40.0  # of somebody who looks all the time
 _STORED_SECONDS = 10.0  # what is the same as before is written down again so often, for its age
 
 
@@ -115,11 +116,12 @@ def _noted(
 
 
 def _missed(machine: Machine, now: float) -> Machine:
-    """A pause in which nobody asked does not count as silence: this machine may have been asleep, or its
-    clock set. The silence starts again.
-    """
+    """Silence begins with the last answer, if that was asked for a moment ago. Nobody looked in a longer
+    pause, in which this machine may have been asleep or its clock set: then it begins anew."""
     since, misses = machine.silent_since, machine.misses
-    if since is None or not 0 <= now - machine.missed_at <= _LONGEST_PAUSE:
+    if since is None and 0 <= now - machine.seen_at <= _STEADY_PAUSE:
+        since = machine.seen_at
+    elif since is None or not 0 <= now - machine.missed_at <= _LONGEST_PAUSE:
         since, misses = now, 0
     return replace(machine, silent_since=since, missed_at=now, misses=misses + 1)
 

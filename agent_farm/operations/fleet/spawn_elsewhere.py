@@ -21,18 +21,18 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.base_commit import Start
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.runtime_start import STARTS_AT_ONCE
-from agent_farm.fleet.book import Book, Placed, edit_book, next_term, read_book
-from agent_farm.fleet.calling import call, release_slot
+from agent_farm.fleet.book import Placed, edit_book, next_term, read_book
+from agent_farm.fleet.calling import release_slot
 from agent_farm.git.asking import as_asked
 from agent_farm.git.checkpoints import drop
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch, fetched_ref, make_branch, note_fetched
 from agent_farm.operations.fleet.ask_machines import keys_of
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock
+from agent_farm.operations.fleet.placings import AT_ONCE, Placings
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.wanted_elsewhere import Wanted, as_told, want
-from agent_farm.operations.fleet.work_elsewhere import base_there, push, ref_there
+from agent_farm.operations.fleet.work_elsewhere import base_there, ref_there
 from agent_farm.operations.for_home.answered import Place
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.spawn import OneOfSeveral, Part, Spawned
@@ -42,7 +42,6 @@ from agent_farm.operations.spawn_work import Work
 from agent_farm.server.launching import ensure_server
 
 LOCAL = "local"
-_SECONDS = 1800.0  # a checkout of a large tree, on a slow disk
 
 
 class _MayBeThere(Unreachable):
@@ -66,22 +65,22 @@ def spawn_there(context: Context, order: Spawn, host: str) -> Iterator[Part]:
     for note in dict.fromkeys(note for one in wanted for note in one.start.notes):
         context.tell(note)
     keep_apart(farm.repository)
+    spawn = partial(_spawn, context, Placings(context), host)
     if not is_several(order):
-        yield _spawn(context, wanted[0], host)
+        yield spawn(wanted[0])
     else:
-        make = {f"task {n}": partial(_spawn, context, one, host) for n, one in enumerate(wanted, 1)}
-        for id, found in as_asked(make, workers=STARTS_AT_ONCE):
+        make = {f"task {n}": partial(spawn, one) for n, one in enumerate(wanted, 1)}
+        for id, found in as_asked(make, workers=AT_ONCE):
             yield Failure.of(id, found) if isinstance(found, AgentFarmError) else OneOfSeveral(found)
     if not order.dry_run:
         have_it_kept(farm)
 
 
-def _spawn(context: Context, wanted: Wanted, host: str) -> Spawned:
+def _spawn(context: Context, placings: Placings, host: str, wanted: Wanted) -> Spawned:
     farm, order, work, start = context.farm, wanted.order, wanted.work, wanted.start
     runtime = order.runtime or farm.settings.text("spawn.runtime")
-    with _reserved(farm, host, wanted, runtime) as (id, placed):
+    with placings.at_work(), _reserved(farm, host, wanted, runtime) as (id, placed):
         book, host, base = read_book(farm), placed.host, base_there(farm, start.base)
-        push(farm, book, host, {ref_there(id): start.tip, **base})
         asked = Place(
             id,
             placed.term,
@@ -94,7 +93,18 @@ def _spawn(context: Context, wanted: Wanted, host: str) -> Spawned:
             wanted.role,
         )
         try:
-            answer = _ask(context, book, host, asked, runtime)
+            document = placings.place(
+                book,
+                host,
+                "place",
+                msgspec.to_builtins(asked),
+                refs={ref_there(id): start.tip, **base},
+                environment=keys_of(context, runtime),
+            )
+            answer = answer_of(Spawned, document, host)
+            made = answer.builder or answer.plan
+            if made is None or made.id != id:
+                raise Unreachable(f"{host} has not said what became of {id}")
             if answer.builder is None:
                 return answer
             row = row_of(id, placed, answer.builder)
@@ -109,23 +119,6 @@ def have_it_kept(farm: Farm) -> None:
     if farm.settings.flag("server.enabled"):
         with suppress(AgentFarmError, OSError):
             ensure_server(farm.root)
-
-
-def _ask(context: Context, book: Book, host: str, asked: Place, runtime: str | None) -> Spawned:
-    document = call(
-        book,
-        host,
-        "place",
-        msgspec.to_builtins(asked),
-        environment=keys_of(context, runtime),
-        seconds=_SECONDS,
-        tell=context.tell,
-    )
-    answer = answer_of(Spawned, document, host)
-    made = answer.builder or answer.plan
-    if made is None or made.id != asked.id:
-        raise Unreachable(f"{host} has not said what became of {asked.id}")
-    return answer
 
 
 @contextmanager

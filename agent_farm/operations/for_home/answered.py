@@ -7,9 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, structs
@@ -22,15 +23,18 @@ from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.panes import require_pane
+from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.fleet import book
 from agent_farm.fleet.calling import Call
 from agent_farm.fleet.terms import hold, read_terms, require_valid
 from agent_farm.forge.issues import Issue
+from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import run_git
 from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.for_home.copied_builders import (
     Again,
     HandOver,
+    PlacedAgain,
     checkpoints,
     context_for_home,
     end_superseded,
@@ -84,6 +88,17 @@ class Place(Struct, frozen=True):
     role: str | None = None
 
 
+class Several(Struct, frozen=True):
+    verb: Literal["place", "place_again"]
+    requests: tuple[dict[str, Any], ...]
+
+
+class Each(Answer):
+    """In the order of the requests: `answer` or `error`."""
+
+    each: tuple[dict[str, Any], ...]
+
+
 class Welcome(Answer):
     """The programs of a machine, and where the farm is."""
 
@@ -105,13 +120,15 @@ def answered(data: bytes) -> Iterator[dict[str, Any]]:
         place = place_of(asked.directory, asked.farm)
         answer = document(_carry_out(asked, place, told, given))
     except (AgentFarmError, OSError) as problem:
-        error = as_farm_error(problem)
         yield from ({"told": text} for text in told)
-        names = ("code", "what", "why", "hint", "evidence")
-        yield {"error": {name: getattr(error, name) for name in names}}
+        yield {"error": _words_of(as_farm_error(problem))}
         return
     yield from ({"told": text} for text in told)
     yield {"answer": answer}
+
+
+def _words_of(error: AgentFarmError) -> dict[str, Any]:
+    return {name: getattr(error, name) for name in ("code", "what", "why", "hint", "evidence")}
 
 
 def _read(data: bytes) -> Call:
@@ -145,6 +162,8 @@ def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, st
         return welcome
     if asked.verb in PACK_VERBS:
         return carry(place, asked.verb, asked.request)
+    if asked.verb == "several":
+        return _several(place, msgspec.convert(asked.request, Several), told)
     if asked.verb == "place":
         return _place(place, msgspec.convert(asked.request, Place), told)
     if asked.verb in _OF_SESSIONS:  # records, which few calls need
@@ -182,11 +201,44 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
     return Welcome(str(place), git, tmux, sys.version.split()[0], program)
 
 
-def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer:
-    asked = msgspec.convert(request, Again)
+def _several(place: Path, asked: Several, told: list[str]) -> Each:
+    """Side by side, and each to its own end."""
+    found: Mapping[int, Answer | AgentFarmError]
+    if asked.verb == "place_again":
+        found = _all_placed_again(open_farm(place, told.append), asked.requests, told)
+    else:
+        places = [msgspec.convert(one, Place) for one in asked.requests]
+        make = {n: partial(_place, place, one, told) for n, one in enumerate(places)}
+        found = side_by_side(make, workers=STARTS_AT_ONCE)
+    return Each(
+        tuple(
+            {"error": _words_of(one)} if isinstance(one, AgentFarmError) else {"answer": document(one)}
+            for _, one in sorted(found.items())
+        )
+    )
+
+
+def _all_placed_again(
+    farm: Farm, requests: Sequence[dict[str, Any]], told: list[str]
+) -> dict[int, PlacedAgain | AgentFarmError]:
+    """Those that began at the same commit, whose settings hold for them, side by side."""
+    asked = {n: msgspec.convert(one, Again) for n, one in enumerate(requests)}
+    found = dict[int, PlacedAgain | AgentFarmError]()
     with file_lock(farm.root.with_name(f".{farm.root.name}.lock"), inherit=True) as lock:
-        check_out(farm.root, str(asked.record.get("base_commit")), lock)
-        return placed_again(open_farm(farm.root, told.append), asked, told)
+        for commit in {str(one.record.get("base_commit")) for one in asked.values()}:
+            check_out(farm.root, commit, lock)
+            there = open_farm(farm.root, told.append)
+            own = {n: one for n, one in asked.items() if str(one.record.get("base_commit")) == commit}
+            acts = {n: partial(placed_again, there, one, told) for n, one in own.items()}
+            found |= side_by_side(acts, workers=STARTS_AT_ONCE)
+    return found
+
+
+def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer:
+    (found,) = _all_placed_again(farm, [request], told).values()
+    if isinstance(found, AgentFarmError):
+        raise found
+    return found
 
 
 def _settled(farm: Farm, asked: Settled) -> Pruned:

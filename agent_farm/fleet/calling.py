@@ -118,7 +118,7 @@ def call_several(
     for one in each:
         answer = one.get("answer") if isinstance(one, dict) else None
         error = one.get("error") if isinstance(one, dict) else None
-        found.append(answer if isinstance(answer, dict) else _error(address, error))
+        found.append(answer if isinstance(answer, dict) else error_of_machine(address, error))
     return found
 
 

@@ -14,6 +14,7 @@ from agent_farm.disk import replace_file
 from agent_farm.errors import DamagedFile, NewerFile
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
+from agent_farm.typed import make_known
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = Non
 
 def decode(file: Path, content: bytes, kind: type[T], *, version: int = 1, about: str | None = None) -> T:
     """The same of what was read."""
+    make_known(kind)
     is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)  # which passes the version over
     if is_struct and content.startswith(_begin(version)):
         with suppress(ValueError, TypeError, RecursionError):  # what is wrong is said below

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_farm.git.checkpoint_reading import Checkpoint, NoCheckpoint
+from agent_farm.typed import make_known
 
 
 class About(Struct, frozen=True):
@@ -24,6 +25,7 @@ class About(Struct, frozen=True):
 
 
 def about_of(found: Checkpoint, id: str) -> About:
+    make_known(About)
     try:
         about = msgspec.json.decode(found.about, type=About)
     except (msgspec.DecodeError, ValueError) as error:

@@ -10,6 +10,7 @@ import msgspec
 
 from agent_farm.errors import UsageError, nearest
 from agent_farm.operations.operation import Answer, Operation, Request
+from agent_farm.typed import make_known
 
 R = TypeVar("R", bound=Request)
 A = TypeVar("A", bound=Answer)
@@ -28,6 +29,7 @@ def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: 
     """
     required = {one.encode_name for one in msgspec.structs.fields(operation.request) if one.required}
     given = {name: value for name, value in values.items() if value is not None or name in required}
+    make_known(operation.request)
     try:
         return msgspec.convert(given, operation.request, strict=not lax)
     except msgspec.ValidationError as error:

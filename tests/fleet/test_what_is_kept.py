@@ -26,7 +26,6 @@ from agent_farm.operations.fleet.recover_elsewhere import _moved, recover_lost
 from agent_farm.operations.fleet.refresh import _missed
 from agent_farm.operations.for_home.copied_builders import Copies, Copy
 from agent_farm.operations.operation import Context
-from agent_farm.operations.prune import Prune
 from agent_farm.server import serving
 from agent_farm.server.address import server_files
 from agent_farm.server.callers import Tokens
@@ -269,7 +268,7 @@ def test_what_goes_off_the_list_leaves_what_came_home(here: Farm, placed: Placed
     commit = store_checkpoint(here.root, kept_ref("x"), tip, "not committed")
     book = store_book(here, builders={"x": replace(placed, gone=True, checkpoint=Kept(commit, 1.0))})
     said = list[str]()
-    _take_off(Context(here, tell=said.append), "x", Prune(ids=("x",)))
+    _take_off(Context(here, tell=said.append), "x", dry_run=False)
     assert git(here.root, "rev-parse", "builder/x") == tip
     assert commit_at(here.repository, kept_ref("x")) is None
     ref = next(word for word in " ".join(said).split() if word.startswith("refs/agent-farm/fleet/x@"))

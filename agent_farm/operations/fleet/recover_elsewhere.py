@@ -105,16 +105,16 @@ def place(
     placings: Placings | None = None,
 ) -> Back:
     """`placed` is as it was when it was seen to be lost; refused if somebody else has placed it since."""
-    with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
+    placings = placings or Placings(context)
+    lock = file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0)
+    with placings.at_work(), lock:
         now = read_book(context.farm).builders.get(id)
         if now is None or now.term != placed.term:
             raise AgentFarmError(f"{id} has been placed meanwhile", hint=f"af status {id}")
         if on == LOCAL:
             answer = _place_here(context, id, placed, say, yes)
         else:
-            placings = placings or Placings(context)
-            with placings.at_work():
-                answer = _place_there(context, placings, id, placed, on, say, yes)
+            answer = _place_there(context, placings, id, placed, on, say, yes)
     if answer.problem:
         context.tell(f"{id} is there, but its runtime was not started: {answer.problem}")
     elif not answer.started:

@@ -25,6 +25,7 @@ from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.operations.operation import Answer
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
+from agent_farm.typed import make_known
 
 _LAST_YEAR = 253_402_300_800
 
@@ -33,6 +34,7 @@ A = TypeVar("A", bound=Answer)
 
 def answer_of(kind: type[A], document: Mapping[str, Any], host: str) -> A:
     """What a machine answered, whole and of the right form, without a character that moves a cursor."""
+    make_known(kind)
     try:
         given = {name: value for name, value in document.items() if name != "version"}
         return msgspec.convert(_clean(given), kind)

@@ -25,6 +25,7 @@ from agent_farm.operations.operation import Answer, Context, Failure
 from agent_farm.operations.resume import start_again
 from agent_farm.operations.shown import BuilderShown, show_builder
 from agent_farm.operations.stop import stop_running
+from agent_farm.typed import make_known
 
 SUPERSEDED = "it was placed again elsewhere"
 MOVES = "it is placed elsewhere"
@@ -128,6 +129,7 @@ def handed_over(farm: Farm, asked: HandOver) -> Copies:
 
 def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:
     """Asked twice it is made once."""
+    make_known(BuilderRecord)
     record = msgspec.convert(asked.record, BuilderRecord)
     terms = read_terms(farm)
     require_valid(terms, record.id, asked.term)

@@ -29,8 +29,8 @@ from agent_farm.own_process import start_af
 
 PATIENT_SECONDS = 15.0
 QUICK_SECONDS = 1.0
-_LONGEST_PAUSE = 900.0  # who has no server looks by hand
-_STEADY_PAUSE = 40.0  # of somebody who looks all the time
+_LONGEST_PAUSE = 900.0  # without a server, people look by hand
+_STEADY_PAUSE = 40.0  # the server never looks less often
 _STORED_SECONDS = 10.0  # what is the same as before is written down again so often, for its age
 
 

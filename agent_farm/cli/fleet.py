@@ -26,7 +26,8 @@ from agent_farm.operations.fleet.asking_on import ask_on, follow_machines
 from agent_farm.operations.fleet.checkpoint import AtHome, Checkpointed
 from agent_farm.operations.fleet.clusters import ClusterUp, FleetDown, Joined
 from agent_farm.operations.fleet.draining import Drained, Marked, Moved, Stays
-from agent_farm.operations.fleet.machines import ClusterShown, Fleet, FleetLeft
+from agent_farm.operations.fleet.machines import ClusterShown, Fleet
+from agent_farm.operations.fleet.removing import FleetLeft
 from agent_farm.operations.for_home.answered import answered, place_of, view_pane
 from agent_farm.operations.for_home.copied_builders import AT_WORK
 from agent_farm.tmux.way_back import show_way_back

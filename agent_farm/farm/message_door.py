@@ -17,7 +17,7 @@ from agent_farm.disk import replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.own_files import read_own, require_own_directory
 from agent_farm.processes import belongs_to_run
-from agent_farm.tmux.delivery import Delivery
+from agent_farm.tmux.deliverable import Delivery
 
 _TAKEN_SECONDS = 5.0
 _DONE_SECONDS = 60.0

@@ -29,8 +29,8 @@ from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.plain_text import as_text
-from agent_farm.tmux.deliverable import require_deliverable
-from agent_farm.tmux.delivery import Delivery, Hesitate, Watch, deliver
+from agent_farm.tmux.deliverable import Delivery, require_deliverable
+from agent_farm.tmux.delivery import Hesitate, Watch, deliver
 from agent_farm.tmux.keys import NAMED, parse_keys, press
 from agent_farm.tmux.screen import ScreenRules
 

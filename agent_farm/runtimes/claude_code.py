@@ -20,10 +20,10 @@ from agent_farm.runtimes.cli import (
     Screen,
     Start,
     Words,
-    parser_in,
 )
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.mcp_config import claude_form
+from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.worktree_facts import main_checkout
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")

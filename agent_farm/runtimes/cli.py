@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +27,7 @@ from msgspec.structs import asdict
 
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.mcp_config import McpServer, Transport, claude_form
+from agent_farm.runtimes.parsers import no_parser
 from agent_farm.runtimes.plain_text import INPUT_LINE, OwnWords
 
 if TYPE_CHECKING:
@@ -195,20 +195,6 @@ class Ask(Struct, frozen=True):
     more_variables: Callable[[Environment], tuple[str, ...]] = lambda env: ()
 
 
-def parser_in(module: str, name: str) -> Callable[[Start], LineParser]:
-    """`Cli.events` of a file beside this one, loaded for a headless run: a pane does without."""
-
-    def parser(start: Start) -> LineParser:
-        made: LineParser = getattr(import_module(f"agent_farm.runtimes.{module}"), name)(start)
-        return made
-
-    return parser
-
-
-def _no_parser(start: Start) -> LineParser:
-    raise NotImplementedError
-
-
 class Cli(Struct, frozen=True):
     """`name` is the runtime's, `binary` the program's; `oldest` and `tried` are versions, `last_major` the
     last major one that can be driven, where a newer one is known that cannot.
@@ -271,7 +257,7 @@ class Cli(Struct, frozen=True):
     files: Callable[[Start], Mapping[Path, str]] = lambda start: {}
     environment: Callable[[Start], Mapping[str, str]] = lambda start: {}
     worker: Callable[[Start], tuple[tuple[str, ...], str]] | None = None
-    events: Callable[[Start], LineParser] = _no_parser
+    events: Callable[[Start], LineParser] = no_parser
     temporary: Mapping[str, str] = field(default_factory=dict)
 
     hooks: Hooks = Hooks()

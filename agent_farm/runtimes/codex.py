@@ -17,7 +17,6 @@ from agent_farm.runtimes.cli import (
     Screen,
     Start,
     Words,
-    parser_in,
 )
 from agent_farm.runtimes.codex_lock import (
     KEYS,
@@ -33,6 +32,7 @@ from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer
+from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.plain_text import fits_argument, order_to_read_role
 from agent_farm.runtimes.worktree_facts import git_directories, main_checkout
 

@@ -15,11 +15,11 @@ from agent_farm.runtimes.cli import (
     Screen,
     Start,
     Words,
-    parser_in,
 )
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.foreign import load_json, settings_between, table
 from agent_farm.runtimes.mcp_config import McpServer, claude_form, locked_name
+from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.skills import skill_paths
 
 TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")

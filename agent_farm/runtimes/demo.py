@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start, Words, parser_in
+from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start, Words
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.mcp_config import claude_form
+from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.plain_text import OwnWords
 
 AGENT = Path(__file__).parent / "demo_agent" / "__main__.py"

@@ -21,12 +21,12 @@ from agent_farm.runtimes.cli import (
     Screen,
     Start,
     Words,
-    parser_in,
 )
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import load_json, settings_between, table
 from agent_farm.runtimes.mcp_config import McpServer, claude_form, locked_name
+from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.skills import skill_commands, skill_paths
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

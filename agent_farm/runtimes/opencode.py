@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.paths import DOOR
-from agent_farm.runtimes.cli import Ask, Cli, Environment, Hooks, Permissions, Screen, Start, Words, parser_in
+from agent_farm.runtimes.cli import Ask, Cli, Environment, Hooks, Permissions, Screen, Start, Words
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between, load_json, table
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_header
 from agent_farm.runtimes.opencode_config import overlay, referenced_variables
+from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.skills import skill_commands
 from agent_farm.runtimes.worktree_facts import top_of
 

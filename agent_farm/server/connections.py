@@ -8,8 +8,8 @@ have as long as they need.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, MutableMapping
-from typing import Any
+from collections.abc import MutableMapping
+from typing import Any, ClassVar
 
 REQUEST_SECONDS = 20.0  # for the head of a request, however slowly it comes
 STRANGER_SECONDS = 60.0  # for the rest of it and the whole answer, unless somebody vouches for the caller
@@ -28,66 +28,69 @@ def vouch(scope: MutableMapping[str, Any]) -> None:
         connection.vouched()
 
 
-def bounded_protocol() -> Callable[..., asyncio.Protocol]:
+def bounded_protocol() -> type[asyncio.Protocol]:
     """uvicorn's own protocol, with the bounds."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-    strangers: dict[Any, None] = {}  # in the order in which they came
+    return type("Bounded", (_Bounds, AutoHTTPProtocol), {"strangers": {}})
 
-    class Bounded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        app: Any
-        _timer: asyncio.TimerHandle | None = None
 
-        def __init__(self, *args: Any, **more: Any) -> None:
-            super().__init__(*args, **more)
-            answer = self.app
+class _Bounds(asyncio.Protocol):
+    strangers: ClassVar[dict[Any, None]]  # in the order in which they came
+    app: Any
+    cycle: Any
+    transport: Any
+    loop: asyncio.AbstractEventLoop
+    _timer: asyncio.TimerHandle | None = None
 
-            async def answer_one(scope: Any, receive: Any, send: Any) -> None:
-                scope[_CONNECTION] = self
-                await answer(scope, receive, send)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        answer = self.app
 
-            self.app = answer_one
+        async def answer_one(scope: Any, receive: Any, send: Any) -> None:
+            scope[_CONNECTION] = self
+            await answer(scope, receive, send)
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._is_strange(REQUEST_SECONDS)
+        self.app = answer_one
 
-        def data_received(self, data: bytes) -> None:
-            before = self.cycle
-            super().data_received(data)
-            if self.transport.get_protocol() is not self:  # a WebSocket by now, which has its own bounds
-                self._is_known(None)
-            elif self.cycle is not before:
-                self._is_strange(STRANGER_SECONDS)
-            elif self.cycle is None or self in strangers:
-                return  # the time for it runs
-            elif self.cycle.response_complete:
-                self._is_strange(REQUEST_SECONDS)  # the beginning of another request
-            else:
-                self.vouched()
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._is_strange(REQUEST_SECONDS)
 
-        def vouched(self) -> None:
-            self._is_known(BODY_SECONDS if self.cycle.more_body else None)
-
-        def connection_lost(self, exc: Exception | None) -> None:
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        if self.transport.get_protocol() is not self:  # a WebSocket by now, which has its own bounds
             self._is_known(None)
-            super().connection_lost(exc)
+        elif self.cycle is not before:
+            self._is_strange(STRANGER_SECONDS)
+        elif self.cycle is None or self in self.strangers:
+            return  # the time for it runs
+        elif self.cycle.response_complete:
+            self._is_strange(REQUEST_SECONDS)  # the beginning of another request
+        else:
+            self.vouched()
 
-        def _is_strange(self, seconds: float) -> None:
-            self._is_known(seconds)
-            strangers[self] = None
-            if len(strangers) > MOST_STRANGERS:  # who has come last is the likeliest to ask
-                next(iter(strangers))._end()
+    def vouched(self) -> None:
+        self._is_known(BODY_SECONDS if self.cycle.more_body else None)
 
-        def _is_known(self, seconds: float | None) -> None:
-            strangers.pop(self, None)
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = None if seconds is None else self.loop.call_later(seconds, self._end)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_known(None)
+        super().connection_lost(exc)
 
-        def _end(self) -> None:
-            """Also one that is closing, and whose last words nobody reads."""
-            strangers.pop(self, None)
-            self.transport.abort()
+    def _is_strange(self, seconds: float) -> None:
+        self._is_known(seconds)
+        self.strangers[self] = None
+        if len(self.strangers) > MOST_STRANGERS:  # who has come last is the likeliest to ask
+            next(iter(self.strangers))._end()
 
-    return Bounded
+    def _is_known(self, seconds: float | None) -> None:
+        self.strangers.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self._end)
+
+    def _end(self) -> None:
+        """Also one that is closing, and whose last words nobody reads."""
+        self.strangers.pop(self, None)
+        self.transport.abort()

@@ -240,7 +240,7 @@ def make_uvicorn(app: Any) -> Any:
 
     config = uvicorn.Config(
         app,
-        http=bounded_protocol(),  # type: ignore[arg-type]
+        http=bounded_protocol(),
         backlog=ACCEPTED_AT_ONCE,
         log_config=None,
         access_log=False,

@@ -1,8 +1,25 @@
-"""Which text a terminal can carry to a program."""
+"""Which text a terminal can carry to a program, and what came of one."""
 
 from __future__ import annotations
 
+from typing import Literal
+
+from msgspec import Struct
+
 from agent_farm.errors import UsageError
+
+
+class Delivery(Struct, frozen=True):
+    """`held`: nothing was typed. `failed`: the reason says what became of the text.
+
+    `pressed`: keys, which the reason names, without a word on what they did. `held_by` is what a person
+    has to deal with first.
+    """
+
+    outcome: Literal["submitted", "held", "failed", "pressed"]
+    reason: str | None = None
+    source: Literal["event", "screen"] | None = None
+    held_by: Literal["dialog", "draft"] | None = None
 
 
 def require_deliverable(text: str) -> None:

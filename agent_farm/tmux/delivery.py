@@ -12,13 +12,12 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken
-from agent_farm.tmux.deliverable import require_deliverable
+from agent_farm.tmux.deliverable import Delivery, require_deliverable
 from agent_farm.tmux.foreground import why_not_the_runtime
 from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, PaneInput, read_input
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
@@ -38,19 +37,6 @@ _TAIL = 24
 # brackets, and would take the letters for keys.
 _PASTE_BEGINS = ("1b", "5b", "32", "30", "30", "7e")
 _PASTE_ENDS = ("1b", "5b", "32", "30", "31", "7e")
-
-
-class Delivery(Struct, frozen=True):
-    """`held`: nothing was typed. `failed`: the reason says what became of the text.
-
-    `pressed`: keys, which the reason names, without a word on what they did. `held_by` is what a person
-    has to deal with first.
-    """
-
-    outcome: Literal["submitted", "held", "failed", "pressed"]
-    reason: str | None = None
-    source: Literal["event", "screen"] | None = None
-    held_by: Literal["dialog", "draft"] | None = None
 
 
 class Pace(Struct, frozen=True):

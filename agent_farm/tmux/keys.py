@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError, nearest
-from agent_farm.tmux.delivery import Delivery
+from agent_farm.tmux.deliverable import Delivery
 from agent_farm.tmux.foreground import why_not_the_runtime
 from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, read_input
 from agent_farm.tmux.tmux_process import call_tmux

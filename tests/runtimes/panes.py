@@ -22,7 +22,8 @@ from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.plain_text import as_text
-from agent_farm.tmux.delivery import Delivery, deliver
+from agent_farm.tmux.deliverable import Delivery
+from agent_farm.tmux.delivery import deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.tmux_process import call_tmux

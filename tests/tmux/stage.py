@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.tmux.delivery import Delivery, Pace, deliver
+from agent_farm.tmux.deliverable import Delivery
+from agent_farm.tmux.delivery import Pace, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.start import PaneAddress

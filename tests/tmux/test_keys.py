@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import UsageError
-from agent_farm.tmux.delivery import Delivery
+from agent_farm.tmux.deliverable import Delivery
 from agent_farm.tmux.keys import NAMED, parse_keys, press
 from agent_farm.tmux.server import TmuxServer
 from tests.tmux.stage import Stage, start_receiver, tmux

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm import __version__
 from agent_farm.engine.contract import Room
-from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
 from agent_farm.fleet.calling import (
@@ -22,20 +22,15 @@ from agent_farm.fleet.calling import (
     call_program,
     cluster_of,
     engine_of,
-    release_slot,
 )
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import left_ref
 from agent_farm.git.git_process import run_git_bytes
 from agent_farm.git.ignoring import keep_apart
-from agent_farm.git.other_machine import drop_branch
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts, reads
-from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.installing import Wheels, install, no_af, other_af, probe, read_wheels
-from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
-from agent_farm.operations.fleet.work_elsewhere import take_what_came
 from agent_farm.operations.for_home.answered import Hello, Welcome
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
 from agent_farm.printable import printable
@@ -43,7 +38,7 @@ from agent_farm.ssh.ssh_url import Address, parse_address
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 15.0
-_PERSONS: frozenset[Door] = frozenset({"terminal"})  # it runs programs on other machines as this person
+PERSONS: frozenset[Door] = frozenset({"terminal"})  # it runs programs on other machines as this person
 
 
 class FleetAdd(Request):
@@ -103,7 +98,7 @@ class Fleet(Answer):
 @acts(
     "Add a machine for builders of this farm",
     outside=True,
-    doors=_PERSONS,
+    doors=PERSONS,
     details="Checks over ssh that git, tmux, Python and the same af are there, and creates an empty"
     " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Without"
     " --install it installs nothing; with it, the commands are shown first.",
@@ -219,83 +214,3 @@ def _shown(book: Book, host: str, found: Welcome | AgentFarmError) -> MachineSho
     if isinstance(found, AgentFarmError):
         return shown(problem=found.sentence)
     return shown(git=found.git, tmux=found.tmux, python=found.python)
-
-
-class FleetRemove(Request):
-    host: Annotated[str, Meta(description="The machine")]
-    forget: Annotated[
-        bool,
-        Meta(
-            description="Forget its builders, too, because the machine is gone for good: their fetched work"
-            " stays here, as their branches"
-        ),
-    ] = False
-
-
-class FleetLeft(Answer):
-    """`place` is what stays there; `removed` are ids that can be restored there alone from now on.
-
-    `forgotten` are builders that nothing is known of here any more; `branches` of those stay.
-    """
-
-    host: str
-    place: str
-    removed: tuple[str, ...] = ()
-    forgotten: tuple[str, ...] = ()
-    branches: tuple[str, ...] = ()
-
-
-@acts(
-    "Take a machine out of the fleet; refused while builders are there",
-    tolerant=True,
-    doors=_PERSONS,
-    details="Nothing is deleted on the machine.",
-)
-def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
-    host, farm = request.host, context.farm
-    for id, placed in read_book(farm).on(host).items() if request.forget else ():
-        if kept := take_what_came(farm, id, placed):
-            context.tell(kept)
-    if not request.forget:
-        _require_nothing_to_come(farm, host)
-    with edit_book(farm) as held:
-        book = held[0]
-        machine, there = book.machine(host), book.on(host)
-        if there and not request.forget:
-            raise WorkWouldBeLost(
-                f"{len(there)} builder{'s are' if len(there) > 1 else ' is'} on {host}",
-                why=f"If {host} is gone for good, --forget takes them off the list.",
-                evidence=sorted(there)[:20],
-                hint=f"af prune --stop {' '.join(sorted(there)[:5])}",
-            )
-        removed = tuple(id for id, one in book.removed.items() if one.host == host)
-        held[0] = structs.replace(
-            book,
-            machines={name: one for name, one in book.machines.items() if name != host},
-            builders={id: one for id, one in book.builders.items() if one.host != host},
-            removed={id: one for id, one in book.removed.items() if one.host != host},
-        )
-    for id, placed in there.items():
-        release_slot(book, id, placed)
-    stay = (
-        one.branch
-        for one in there.values()
-        if not (one.new_branch and drop_branch(farm.repository, one.branch, one.base_commit))
-    )
-    return FleetLeft(host, machine.place, removed, tuple(there), tuple(stay))
-
-
-def _require_nothing_to_come(farm: Farm, host: str) -> None:
-    """The work there of a builder that was placed elsewhere since, and that may have continued meanwhile."""
-
-    def waited_for() -> list[str]:
-        return [one.id for one in read_book(farm).left if one.host == host and one.commit is None]
-
-    if waited_for():
-        bring_home(farm, refresh(farm, {host}), host)
-    if ids := waited_for():
-        raise WorkWouldBeLost(
-            f"The work that {ids[0]} had on {host} before it was placed elsewhere has not come home",
-            why=f"If {host} is gone for good, --forget leaves it there.",
-            hint="af fleet status",
-        )

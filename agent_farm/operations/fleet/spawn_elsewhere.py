@@ -129,24 +129,8 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
     order, work, start = wanted.order, wanted.work, wanted.start
     with names_lock(farm):
         name = _free_name(farm, work, start)
-        title = (work.task_text or work.protocol_name or work.spec or "shell")[:TASK_TEXT_KEPT]
-        now = datetime.now(UTC).isoformat(timespec="microseconds")
         term = next_term(farm)
-        host = hold_slot(farm, name.id, term, host)
-        placed = Placed(
-            host,
-            name.branch,
-            start.base,
-            start.base_commit,
-            title,
-            now,
-            runtime=runtime,
-            permissions=order.permissions,
-            new_branch=_is_new(start),
-            issue=work.issue,
-            source=work.source,
-            term=term,
-        )
+        placed = _placed(wanted, name, hold_slot(farm, name.id, term, host), term, runtime)
         if not order.dry_run:
             try:
                 if placed.new_branch:
@@ -175,6 +159,24 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
         finally:
             with suppress(OSError):
                 farm.paths.builder_lock(name.id).unlink()
+
+
+def _placed(wanted: Wanted, name: Name, host: str, term: int, runtime: str | None) -> Placed:
+    order, work, start = wanted.order, wanted.work, wanted.start
+    return Placed(
+        host,
+        name.branch,
+        start.base,
+        start.base_commit,
+        (work.task_text or work.protocol_name or work.spec or "shell")[:TASK_TEXT_KEPT],
+        datetime.now(UTC).isoformat(timespec="microseconds"),
+        runtime=runtime,
+        permissions=order.permissions,
+        new_branch=_is_new(start),
+        issue=work.issue,
+        source=work.source,
+        term=term,
+    )
 
 
 def _is_new(start: Start) -> bool:

@@ -1,0 +1,25 @@
+"""What `Cli.events` can be: a parser that is loaded for a headless run, and that a pane does without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent_farm.runtimes.cli import Start
+    from agent_farm.runtimes.lines import LineParser
+
+
+def parser_in(module: str, name: str) -> Callable[[Start], LineParser]:
+    """The parser of that name in a file beside this one."""
+
+    def parser(start: Start) -> LineParser:
+        made: LineParser = getattr(import_module(f"agent_farm.runtimes.{module}"), name)(start)
+        return made
+
+    return parser
+
+
+def no_parser(start: Start) -> LineParser:
+    raise NotImplementedError

@@ -222,7 +222,7 @@ def line_to(machine: Machine, *, most_bytes: int) -> Line:
     address = address_of(machine)
     bounded = [sys.executable, "-I", "-S", bounded_copy.__file__, str(most_bytes)]
     ssh = shlex.join([*bounded, "ssh", *ssh_options(), "-T"])
-    return Line(address.destination, address.port, machine.place, ssh)
+    return Line(address.destination, address.port, machine.place, ssh, most_bytes)
 
 
 def terminal_argv(book: Book, host: str, *words: str, id: str) -> list[str]:

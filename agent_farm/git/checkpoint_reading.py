@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkpoint_making import INDEX, WORK
-from agent_farm.git.git_process import GitError, run_git, run_git_bytes
+from agent_farm.git.git_process import GitError, TooLong, run_git, run_git_bounded, run_git_bytes
 from agent_farm.git.repository import Repository
+from agent_farm.git.unpacked import MOST_TOLD
 from agent_farm.paths import is_below
 
 _ABOUT = "about.json"
@@ -69,7 +70,7 @@ def read_checkpoints(
     """What each ref names; one that git cannot read spoils none of the others."""
     try:
         return _in_step(repository, {ref: _reading(ref, most_bytes) for ref in refs})
-    except (GitError, ValueError) as error:
+    except (GitError, TooLong, ValueError) as error:
         if len(refs) == 1:
             return dict.fromkeys(refs, _none(error))
         alone = (read_checkpoints(repository, [ref], most_bytes=most_bytes) for ref in refs)
@@ -213,7 +214,7 @@ def _differing(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list
     """The blobs of each second tree that are not in the first one at the same path."""
     words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
     question = "".join(f"{one} {other}\n" for one, other in pairs)
-    output = run_git_bytes(repository.root, *words, input=question)
+    output = run_git_bounded(repository.root, *words, most_bytes=MOST_TOLD, input=question)
     found, at = list[list[str]](), 0
     while at < len(output):
         if output[at : at + 1] != b":":  # the pair, and what follows is of it

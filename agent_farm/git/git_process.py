@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -138,6 +139,35 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
     if status not in ok:
         raise_git_error(args, status, stderr)
     return output
+
+
+class TooLong(AgentFarmError):
+    """git says more than anybody is to read: a few objects can name as many files as they like."""
+
+
+def run_git_bounded(cwd: Path, *args: Argument, most_bytes: int, **options: Unpack[Options]) -> bytes:
+    """stdout; TooLong, and git ended, where that is more."""
+    read, write = os.pipe()
+    said = list[bytes]()
+    with open(write, "wb") as sink, open(read, "rb") as source:
+
+        def listen() -> None:
+            said.append(source.read(most_bytes + 1))
+            source.close()  # git is ended by what it says after that
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        options["output"] = sink
+        try:
+            status, _, stderr = ask_git(cwd, *args, **options)
+        finally:
+            sink.close()
+            listener.join()
+    if len(said[0]) > most_bytes:
+        raise TooLong(f"git {args[command_at(args)]} says more than {most_bytes} bytes")
+    if status:
+        raise_git_error(args, status, stderr)
+    return said[0]
 
 
 def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:

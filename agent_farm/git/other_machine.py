@@ -20,14 +20,19 @@ _PUSH_SECONDS = 3600.0
 _FETCH_SECONDS = 600.0
 _PUSHES = 5  # git there refuses one that meets a worktree which is being made, and has no commit yet
 TOO_MUCH = "af: more came than may be fetched"  # said by the program that counts
+_NO_ROOM = "attempting to allocate"  # git, of an object that is larger
+_LEAST_MEMORY = 64_000_000
 _COMMIT = re.compile(OBJECT_NAME)
-# On the command line they win over the person's files. What comes is checked, object by object.
+# On the command line they win over the person's files. What comes is checked, object by object; of a pack
+# with many no delta is written out, and what is large is never held whole.
 _SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "protocol.allow=never",
     "protocol.ssh.allow=always",
     "transfer.fsckObjects=true",
     "fetch.fsckObjects=true",
+    "fetch.unpackLimit=20",
+    "core.bigFileThreshold=16m",
     "fetch.prune=false",
     "submodule.recurse=false",
     "push.followTags=false",
@@ -43,6 +48,7 @@ class Line(Struct, frozen=True):
     port: int | None
     directory: str
     ssh: str
+    most_bytes: int
 
     @property
     def url(self) -> str:
@@ -53,13 +59,21 @@ class Line(Struct, frozen=True):
     def environment(self) -> dict[str, str]:
         return {"GIT_SSH_COMMAND": self.ssh, "GIT_SSH_VARIANT": "ssh"}
 
+    @property
+    def bounds(self) -> dict[str, str]:
+        """Of a fetch. A delta of a few bytes may come to gigabytes: git is given no room for those."""
+        return {"GIT_ALLOC_LIMIT": str(max(self.most_bytes, _LEAST_MEMORY))}
 
-def _git(repository: Repository, line: Line, *words: str, seconds: float) -> str:
+
+def _git(
+    repository: Repository, line: Line, *words: str, seconds: float, bounds: Mapping[str, str] | None = None
+) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    env = {**line.environment, **(bounds or {})}
     try:
-        return run_git(repository.root, *settings, *words, env=line.environment, timeout=seconds, apart=True)
+        return run_git(repository.root, *settings, *words, env=env, timeout=seconds, apart=True)
     except GitError as error:
-        if TOO_MUCH in error.stderr:
+        if TOO_MUCH in error.stderr or _NO_ROOM in error.stderr:
             raise too_much(line.destination) from error
         if "Could not read from remote repository" not in error.stderr:
             raise
@@ -102,6 +116,11 @@ def fetched_ref(builder: str) -> str:
     return f"refs/agent-farm/fleet/{builder}"
 
 
+def coming_work_ref(builder: str) -> str:
+    """Where it lies until `take_work`; no id of a builder has an @."""
+    return f"{fetched_ref(builder)}@coming"
+
+
 def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
     """Each of theirs under the name that it is given here; only what is missing here travels."""
     pairs = (f"+{theirs}:{ours}" for theirs, ours in refs.items())
@@ -109,7 +128,7 @@ def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> N
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
         "--no-auto-maintenance", "--", line.url, *pairs,
     )  # fmt: skip
-    _git(repository, line, *words, seconds=_FETCH_SECONDS)
+    _git(repository, line, *words, seconds=_FETCH_SECONDS, bounds=line.bounds)
 
 
 def fetched_commit(repository: Repository, builder: str) -> str | None:
@@ -122,8 +141,22 @@ def fetched_commit(repository: Repository, builder: str) -> str | None:
 
 
 def note_fetched(repository: Repository, builder: str, commit: str) -> None:
-    """It came by another way than a fetch of its branch."""
+    """Of one whose branch was there before it."""
     run_git(repository.root, "update-ref", fetched_ref(builder), commit)
+
+
+def take_work(repository: Repository, builder: str, branch: str, commit: str, before: str) -> None:
+    """What came is what was fetched last, and its branch moves with that, in one step: whoever is killed
+    leaves no branch that looks as if somebody had moved it here."""
+    now = repository.branch_commit(branch)
+    problem = None if now == commit else _unmovable(repository, branch, commit, now, before)
+    lines = ["start", f"update {fetched_ref(builder)} {commit}", f"delete {coming_work_ref(builder)}"]
+    if problem is None and now != commit:
+        ref = f"refs/heads/{branch}"
+        lines.append(f"update {ref} {commit} {now}" if now else f"create {ref} {commit}")
+    run_git(repository.root, "update-ref", "--stdin", input="\n".join([*lines, "commit\n"]))
+    if problem is not None:
+        raise problem
 
 
 def is_further(repository: Repository, commit: str, before: str) -> bool:
@@ -142,8 +175,16 @@ def move_branch(repository: Repository, branch: str, commit: str, before: str | 
     now = repository.branch_commit(branch)
     if now == commit:
         return
+    if (problem := _unmovable(repository, branch, commit, now, before)) is not None:
+        raise problem
+    run_git(repository.root, "update-ref", f"refs/heads/{branch}", commit, now or "")
+
+
+def _unmovable(
+    repository: Repository, branch: str, commit: str, now: str | None, before: str | None
+) -> AgentFarmError | None:
     if now is not None and now != before:
-        raise AgentFarmError(
+        return AgentFarmError(
             f"{branch} has been moved here",
             why="Neither the branch nor the builder's work was changed.",
             hint=as_command("git", "-C", repository.root, "log", "--oneline", f"{branch}...{commit}"),
@@ -151,12 +192,12 @@ def move_branch(repository: Repository, branch: str, commit: str, before: str | 
     from agent_farm.git.worktrees import branch_checked_out_at  # what moves nothing does without
 
     if (place := branch_checked_out_at(repository, branch)) is not None:
-        raise AgentFarmError(
+        return AgentFarmError(
             f"{branch} is checked out in {place}",
             why="The builder has new commits, but a branch that is checked out is not moved.",
             hint=as_command("git", "-C", place, "switch", "--detach"),
         )
-    run_git(repository.root, "update-ref", f"refs/heads/{branch}", commit, now or "")
+    return None
 
 
 def drop_branch(repository: Repository, branch: str, commit: str) -> bool:

@@ -15,16 +15,20 @@ from agent_farm.fleet.calling import is_of_cluster, line_to
 from agent_farm.git.checkpoint_reading import read_checkpoint
 from agent_farm.git.checkpoints import commit_at, kept_ref, set_aside
 from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.git_process import TooLong
 from agent_farm.git.other_machine import (
     Line,
+    coming_work_ref,
     fetch_refs,
     fetched_commit,
-    fetched_ref,
     is_further,
+    make_branch,
     move_branch,
-    note_fetched,
     push_commits,
+    take_work,
+    too_much,
 )
+from agent_farm.git.unpacked import changed_bytes
 
 _REFS = "refs/remotes/home/"
 
@@ -96,10 +100,33 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
         return
     if not is_branch_name(theirs):
         raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {id}")
-    fetch(farm, book, placed.host, {f"refs/heads/{theirs}": fetched_ref(id)})
-    if (commit := fetched_commit(farm.repository, id)) is None:
+    coming = coming_work_ref(id)
+    fetch(farm, book, placed.host, {f"refs/heads/{theirs}": coming})
+    # or another process, which fetched it too, has taken it a moment ago
+    commit = commit_at(farm.repository, coming) or fetched_commit(farm.repository, id)
+    if commit is None:
         raise NotFound(f"The branch of {id} could not be fetched")
-    move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
+    _require_small(farm, placed, commit, before)
+    take_work(farm.repository, id, placed.branch, commit, before or placed.base_commit)
+
+
+def _require_small(farm: Farm, placed: Placed, commit: str, before: str | None) -> None:
+    """What a checkout of it would write: a pack may unpack to any multiple of what it weighs."""
+    base = farm.repository.branch_commit(placed.base)
+    begun = {one for one in (before or placed.base_commit, base) if one is not None}
+    try:
+        size = min(changed_bytes(farm.repository, one, commit) for one in begun)
+    except TooLong as error:
+        raise too_much(placed.host) from error
+    if size > most_fetched(farm):
+        raise too_much(placed.host)
+
+
+def make_branch_again(farm: Farm, id: str, placed: Placed) -> None:
+    """Of one that has come back: where it was when it was fetched last."""
+    tip = fetched_commit(farm.repository, id)
+    if tip and farm.repository.branch_commit(placed.branch) is None:
+        make_branch(farm.repository, placed.branch, tip)
 
 
 def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
@@ -110,8 +137,7 @@ def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
     tip = about_of(found, id).tip
     before = fetched_commit(farm.repository, id)
     if tip and is_further(farm.repository, tip, before or placed.base_commit):
-        move_branch(farm.repository, placed.branch, tip, before or placed.base_commit)
-        note_fetched(farm.repository, id, tip)
+        take_work(farm.repository, id, placed.branch, tip, before or placed.base_commit)
 
 
 def take_what_came(farm: Farm, id: str, placed: Placed) -> str | None:

@@ -168,7 +168,7 @@ KINDS = {kind.code: kind for kind in _TREE}
 CODES_OF_ROOMS = frozenset(
     {
         "agent-failed", "butler", "checkpoint", "clock-jumped", "forge", "git", "hook-refused", "include",
-        "invalid-template", "merge-refused", "missing-variable", "not-landed", "not-readable",
+        "invalid-template", "merge-refused", "missing-variable", "no-commit", "not-landed", "not-readable",
         "push-rejected", "runtime-file", "settings", "superseded", "target-red", "unknown-submodule-commit",
         "worktree-mismatch",
     }

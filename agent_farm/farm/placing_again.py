@@ -22,7 +22,9 @@ from agent_farm.farm.guarded_removal import Waived, prune_several
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.locks import lock_of
 from agent_farm.farm.own_events import note
+from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.runtime_start import draw_run
+from agent_farm.farm.trash import begun_removals
 from agent_farm.git.checkout import linked_tree
 from agent_farm.git.checkpoint_reading import Checkpoint, read_checkpoint, read_file
 from agent_farm.git.git_process import git_environment
@@ -68,6 +70,8 @@ def place_again(
 
 def _put_earlier_away(farm: Farm, id: str) -> None:
     """But what was found out of its work here: that is of the one that comes now, too."""
+    for kept in begun_removals(farm, id):  # as a full disk leaves one
+        settle_alone(farm, kept)
     if id not in farm.records():
         return
     files = {path: path.read_bytes() for path in farm.run(id).of_the_work if path.is_file()}

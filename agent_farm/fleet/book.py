@@ -129,7 +129,8 @@ class Cluster(Struct, frozen=True):
 
 
 class Book(Struct, frozen=True):
-    """`farm` is what this farm is called on its machines; `removed` are builders that can be restored.
+    """`farm` is what this farm is called on its machines; `removed` are builders that can be restored: one
+    that is just coming back is among `builders`, too.
 
     `terms` is the highest number that a builder was placed under. `refused` are checkpoints that were, by
     the ref that they were for.
@@ -159,6 +160,9 @@ class Book(Struct, frozen=True):
 
     def without_builder(self, id: str) -> Book:
         return replace(self, builders={other: one for other, one in self.builders.items() if other != id})
+
+    def without_removed(self, id: str) -> Book:
+        return replace(self, removed={other: one for other, one in self.removed.items() if other != id})
 
     def with_machine(self, host: str, machine: Machine) -> Book:
         return replace(self, machines={**self.machines, host: machine})

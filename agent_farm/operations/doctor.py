@@ -24,6 +24,13 @@ from agent_farm.operations.operation import Answer, Context, Nothing
 Check = Callable[[Farm], Iterator[Finding]]
 
 
+def _check_placed(farm: Farm) -> Iterator[Finding]:
+    if farm.paths.fleet.exists():
+        from agent_farm.operations.fleet.half_placed import check_placed  # what few farms have
+
+        yield from check_placed(farm)
+
+
 class Found(Answer):
     """`healed` is what was done about it, `error` why that failed; `remedy` is a command for a person.
 
@@ -68,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
     cut_short_merges.check_interrupted_syncs,
     lost_parts.check_interrupted_spawns,
     lost_parts.check_interrupted_removals,
+    _check_placed,
     lost_parts.check_missing_worktrees,
     lost_parts.check_worktrees,
     lost_parts.check_unknown_worktrees,

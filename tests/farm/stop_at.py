@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 _STEPS = frozenset(
     {
@@ -31,7 +31,8 @@ _STEPS = frozenset(
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-def stop_at(wanted: str, which: signal.Signals) -> None:
+def stop_at(wanted: str, which: signal.Signals, tell: TextIO = sys.stderr, *, victim: int = 0) -> None:
+    """`victim` is the process that gets the signal: this one, unless it is another."""
     seen = 0
     stopped = False
 
@@ -44,11 +45,12 @@ def stop_at(wanted: str, which: signal.Signals) -> None:
         if stopped or not (seen == int(wanted) if wanted.isdecimal() else wanted in where):
             return
         stopped = True
-        sys.stderr.write(f"stopped before step {seen}: {where}\n")
+        tell.write(f"stopped before step {seen}: {where}\n")
+        tell.flush()
         if which == signal.SIGINT:
             os.killpg(0, which)  # as a terminal does: the children get it too
         else:
-            os.kill(os.getpid(), which)
+            os.kill(victim or os.getpid(), which)
 
     sys.addaudithook(hook)
 

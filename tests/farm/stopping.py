@@ -66,4 +66,8 @@ def stopped_spawn(
 
 
 def number_of(step: subprocess.CompletedProcess[str]) -> int:
-    return int(step.stderr.partition("before step ")[2].partition(":")[0])
+    return number_in(step.stderr)
+
+
+def number_in(told: str) -> int:
+    return int(told.partition("before step ")[2].partition(":")[0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from agent_farm.farm.farm import open_farm
 from agent_farm.farm.healing import settle_interrupted
 from agent_farm.farm.runtime_start import _is_directory_of
 from agent_farm.git.checkpoint_making import checkpoint_ref, hold_worktree
+from tests.conftest import Af
 from tests.farm.conftest import Spawned
 from tests.gitrepo import commit_files, git
 
@@ -83,3 +86,24 @@ def test_a_link_of_a_checkpoint_leads_no_runtime_out(spawn: Callable[..., Spawne
     (one.worktree / "in").symlink_to("sub")
     for name, is_of_it in (("out", False), ("sub", True), ("in", True), (".", True), ("none", False)):
         assert _is_directory_of(one.worktree, one.worktree / name) is is_of_it, name
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_at_each_step(spawn: Callable[..., Spawned], af: Af) -> None:
+    """What was there stays, in the trash where it is in the way, and the same again succeeds."""
+    one = spawn()
+    (one.worktree / "left.txt").write_text("not committed\n")
+    farm = open_farm(one.repo)
+    make_checkpoint(farm, farm.registry.read()[one.id], Status("idle", "process"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.farm.full_disk", one.id, checkpoint_ref(one.id)],
+        cwd=one.repo,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20, "it has been walked through"
+    healed = af("doctor", "--fix")
+    assert healed.returncode == 0, healed.stdout

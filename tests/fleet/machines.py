@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -80,6 +81,16 @@ class Node:
             self.daemon = None
         subprocess.run(["ssh", "-O", "exit", *control(), self.name], check=False, capture_output=True)
 
+    def runs(self, *argv: str | Path) -> None:
+        """Whatever is asked there from now on is asked of this program."""
+        checkout = Path(__file__).parents[2]
+        env = f"PYTHONPATH={checkout} PYTHONDONTWRITEBYTECODE=1"
+        self.program.write_text(f'#!/bin/sh\nexec env {env} {shlex.join(map(str, argv))} "$@"\n')
+
+    def is_sound(self) -> None:
+        """Its program is `af` again."""
+        self.program.write_text(f'#!/bin/sh\nexec {AF} "$@"\n')
+
     def hang(self) -> None:
         """Whatever is asked there from now on has no answer, until `go_on`."""
         stuck = self.directory / "stuck"
@@ -137,7 +148,7 @@ def machine(name: str, tmp_path: Path, short: Path, client: Path) -> Iterator[No
         (directory / place).mkdir(parents=True)
     sockets = Path(tempfile.mkdtemp(dir=short))
     node = Node(name, directory, sockets, _free_port())
-    node.program.write_text(f'#!/bin/sh\nexec {AF} "$@"\n')
+    node.is_sound()
     node.program.chmod(0o755)
     (node.home / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")
     key = directory / "host_key"

@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from tests.conftest import Af
+from tests.farm import shims
 from tests.fleet.machines import Machines, Node
-from tests.gitrepo import git
+from tests.gitrepo import commit_files, git
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -186,6 +187,25 @@ def files_with(secret: str, directory: Path) -> list[Path]:
             if path.is_file() and secret in path.read_text("latin-1"):
                 found.append(path)
     return found
+
+
+def test_what_a_machine_has_is_not_sent_again(af: Af, big: Node, repo: Path, tmp_path: Path) -> None:
+    """One call, and no git that asks; where its repository was made anew, the commit is sent after all."""
+    spawned(af, "--shell")
+
+    def calls(name: str) -> list[str]:
+        env = shims.make(tmp_path / name, "ssh", 0, ":")
+        done = af("spawn", "--on", "big", "--runtime", "demo", "--shell", env=env)
+        assert done.returncode == 0, done.stderr
+        return [line.rpartition(" -- ")[2] for line in shims.calls(tmp_path / name, "ssh")]
+
+    assert [call.split()[-2:] for call in calls("second")] == [["fleet", "answer"]]
+    commit_files(repo, {"new.txt": "x\n"})
+    assert len(calls("moved")) == 2
+    (place,) = big.farms
+    place.rename(big.home / "lost")
+    ok(af, "fleet", "status")
+    assert len(calls("another disk")) == 3
 
 
 def test_two_machines_and_this_one(af: Af, big: Node, machines: Machines) -> None:

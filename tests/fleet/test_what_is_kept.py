@@ -21,10 +21,10 @@ from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.expire import Expire, expire
 from agent_farm.operations.fleet import checkpoint, recover_elsewhere, server_keeping
 from agent_farm.operations.fleet.checkpoint import _from_machine, _look_at
-from agent_farm.operations.fleet.prune_elsewhere import _take_off
+from agent_farm.operations.fleet.prune_elsewhere import take_off
 from agent_farm.operations.fleet.recover_elsewhere import _moved, recover_lost
 from agent_farm.operations.fleet.refresh import _missed
-from agent_farm.operations.for_home.copied_builders import Copies, Copy
+from agent_farm.operations.for_home.copied_builders import Copies, Copy, Withdrawn
 from agent_farm.operations.operation import Context
 from agent_farm.server import serving
 from agent_farm.server.address import server_files
@@ -268,7 +268,7 @@ def test_what_goes_off_the_list_leaves_what_came_home(here: Farm, placed: Placed
     commit = store_checkpoint(here.root, kept_ref("x"), tip, "not committed")
     book = store_book(here, builders={"x": replace(placed, gone=True, checkpoint=Kept(commit, 1.0))})
     said = list[str]()
-    _take_off(Context(here, tell=said.append), "x", dry_run=False)
+    take_off(Context(here, tell=said.append), "x", Withdrawn(there=False))
     assert git(here.root, "rev-parse", "builder/x") == tip
     assert commit_at(here.repository, kept_ref("x")) is None
     ref = next(word for word in " ".join(said).split() if word.startswith("refs/agent-farm/fleet/x@"))

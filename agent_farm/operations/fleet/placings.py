@@ -56,7 +56,8 @@ class Placings:
         refs: Mapping[str, str],
         environment: Mapping[str, str],
     ) -> dict[str, Any]:
-        """The document that the machine answers, once these commits are there. Called `at_work`."""
+        """The document that the machine answers, once these commits are there (it may have all). Called
+        `at_work`."""
         key = (host, verb, tuple(sorted(environment.items())))
         self._room.release()
         try:
@@ -70,7 +71,8 @@ class Placings:
         (host, verb, environment), farm = key, self._context.farm
         book = max((one.book for one in wanted), key=lambda book: book.terms)  # which knows all fences
         try:
-            push(farm, book, host, {ref: commit for one in wanted for ref, commit in one.refs.items()})
+            if refs := {ref: commit for one in wanted for ref, commit in one.refs.items()}:
+                push(farm, book, host, refs)
             return call_several(
                 book,
                 host,

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-from msgspec import structs
+from msgspec import structs, to_builtins
 
-from agent_farm.errors import AgentFarmError, NotFound, as_farm_error
+from agent_farm.errors import AgentFarmError, NotFound, Unreachable, as_farm_error
 from agent_farm.farm.farm import Farm
-from agent_farm.fleet.book import Book, edit_book, next_term, read_book
+from agent_farm.fleet.book import Book, Placed, edit_book, next_term, read_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.checkpoints import drop, kept_ref
-from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
+from agent_farm.git.other_machine import drop_branch, fetched_commit
 from agent_farm.operations.fleet.ask_machines import ask_machine
 from agent_farm.operations.fleet.held_slots import hold_slot, names_lock
+from agent_farm.operations.fleet.making import being_made
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
-from agent_farm.operations.fleet.work_elsewhere import fetch_work, push_bases, take_what_came
-from agent_farm.operations.for_home.copied_builders import Withdrawn
+from agent_farm.operations.fleet.work_elsewhere import (
+    fetch_work,
+    make_branch_again,
+    push_bases,
+    take_what_came,
+)
+from agent_farm.operations.for_home.copied_builders import Withdraw, Withdrawn
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there
@@ -54,7 +59,7 @@ def remove_settled_there(context: Context, asked: Settled) -> Removal | WouldRem
     host = book.builders[asked.id].host
 
     def ask() -> Pruned:
-        document = call(book, host, "remove_settled", msgspec.to_builtins(asked), tell=context.tell)
+        document = call(book, host, "remove_settled", to_builtins(asked), tell=context.tell)
         return answer_of(Pruned, document, host)
 
     found = _removed(context, book, asked.id, ask, dry_run=asked.dry_run)
@@ -66,8 +71,11 @@ def _removed(
     context: Context, book: Book, id: str, ask: Callable[[], Pruned], *, dry_run: bool
 ) -> Removal | WouldRemove | Failure:
     farm, placed = context.farm, book.builders[id]
-    if _is_gone(farm, id, dry_run=dry_run):
-        return _take_off(context, id, dry_run=dry_run)
+    if dry_run:
+        if _has_none(book, id):
+            return WouldRemove(id=id)
+    elif not (withdrawn := ask_about(farm, id)).there:
+        return take_off(context, id, withdrawn)
     fetch_work(farm, book, id)
     pushed = push_bases(farm, book, placed.host)
     with edit_book(farm) as held:
@@ -84,23 +92,28 @@ def _removed(
     return structs.replace(removal, branch=_take_down(context, id))
 
 
-def _is_gone(farm: Farm, id: str, *, dry_run: bool) -> bool:
-    """Asked now, whatever was seen before. What is only just being made there comes to nothing."""
+def ask_about(farm: Farm, id: str) -> Withdrawn:
+    """Whether its machine has it, asked now, whatever was seen before. What is only just being made there
+    comes to nothing."""
     term, book = next_term(farm), read_book(farm)
-    host = book.builders[id].host
-    if dry_run:
-        try:
-            call(book, host, "path", {"id": id})
-        except NotFound:
-            return True
-        return False
-    return not answer_of(Withdrawn, call(book, host, "withdraw", {"id": id, "term": term}), host).there
+    placed = book.builders[id]
+    asked = Withdraw(id, term, held=placed.term)
+    return answer_of(Withdrawn, call(book, placed.host, "withdraw", to_builtins(asked)), placed.host)
 
 
-def _take_off(context: Context, id: str, *, dry_run: bool) -> Removal | WouldRemove:
-    """One that its machine does not have: what was fetched of it stays, as a branch."""
-    if dry_run:
-        return WouldRemove(id=id)
+def _has_none(book: Book, id: str) -> bool:
+    try:
+        call(book, book.builders[id].host, "path", {"id": id})
+    except NotFound:
+        return True
+    return False
+
+
+def take_off(context: Context, id: str, found: Withdrawn) -> Removal:
+    """One that its machine does not have. Where that is since it was removed, it can be restored; else what
+    was fetched of it stays, as a branch."""
+    if found.removal is not None and found.removal.id == id:
+        return structs.replace(found.removal, branch=_take_down(context, id))
     if kept := take_what_came(context.farm, id, read_book(context.farm).builders[id]):
         context.tell(kept)
     with edit_book(context.farm) as held:
@@ -114,39 +127,57 @@ def _take_off(context: Context, id: str, *, dry_run: bool) -> Removal | WouldRem
 
 
 def _take_down(context: Context, id: str) -> str | None:
-    """Takes it off the list; its branch here is deleted if it is where it was there. Its checkpoint is
-    deleted, since the machine's trash has everything.
+    """Takes it off the list, as the last step; its branch here is deleted if it is where it was there. Its
+    checkpoint is deleted, since the machine's trash has everything.
     """
     farm = context.farm
+    placed = read_book(farm).builders[id]
+    tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
+    goes = bool(placed.new_branch and tip and drop_branch(farm.repository, placed.branch, tip))
+    drop(farm.repository, kept_ref(id))
     with edit_book(farm) as held:
         placed = held[0].builders[id]
         removed = {**held[0].removed, id: structs.replace(placed, row=None, checkpoint=None)}
         held[0] = structs.replace(held[0].without_builder(id), removed=removed)
-    drop(farm.repository, kept_ref(id))
     release_slot(held[0], id, placed)
-    tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
-    if not placed.new_branch:
-        return None
-    return placed.branch if tip and drop_branch(farm.repository, placed.branch, tip) else None
+    return placed.branch if goes else None
 
 
 def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Restored]:
+    """It is on record as coming back before its machine is asked: the next look says what came of it."""
     (id,) = ids
     farm, placed = context.farm, book.removed[id]
-    with names_lock(farm):
-        hold_slot(farm, id, placed.term, placed.host)
     asked = {"id": id} if request.epoch is None else {"id": id, "epoch": request.epoch}
-    try:
-        found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
-        row = row_of(id, placed, found.builder)
-    except BaseException:
-        release_slot(book, id, placed)
-        raise
-    tip = fetched_commit(farm.repository, id)
-    if tip and farm.repository.branch_commit(placed.branch) is None:
-        make_branch(farm.repository, placed.branch, tip)
-    with edit_book(farm) as held:
-        removed = {other: one for other, one in held[0].removed.items() if other != id}
-        placed = structs.replace(placed, row=row, gone=False)
-        held[0] = structs.replace(held[0].with_builder(id, placed), removed=removed)
+    with being_made(farm, id):
+        with names_lock(farm):
+            hold_slot(farm, id, placed.term, placed.host)
+            _store_coming(farm, id)
+        try:
+            found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
+            row = row_of(id, placed, found.builder)
+        except BaseException as error:
+            if not _may_come(error):
+                _take_back(farm, id, placed)
+            raise
+        make_branch_again(farm, id, placed)
+        with edit_book(farm) as held:
+            back = structs.replace(placed, row=row, is_known=True, gone=False)
+            held[0] = held[0].without_removed(id).with_builder(id, back)
     yield Restored(structs.replace(found.builder, host=placed.host))
+
+
+def _store_coming(farm: Farm, id: str) -> None:
+    with edit_book(farm) as held:
+        coming = structs.replace(held[0].removed[id], is_known=False, gone=False)
+        held[0] = held[0].with_builder(id, coming)
+
+
+def _may_come(error: BaseException) -> bool:
+    return error.began if isinstance(error, Unreachable) else isinstance(error, KeyboardInterrupt)
+
+
+def _take_back(farm: Farm, id: str, placed: Placed) -> None:
+    """It does not come: it is among those that can be restored, as before."""
+    with edit_book(farm) as held:
+        held[0] = held[0].without_builder(id)
+    release_slot(held[0], id, placed)

@@ -7,7 +7,7 @@ when its machine answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,19 @@ from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock, require_room
+from agent_farm.operations.fleet.making import being_made
 from agent_farm.operations.fleet.placings import Placings
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
 from agent_farm.operations.fleet.work_elsewhere import base_there, most_fetched, ref_there
-from agent_farm.operations.for_home.copied_builders import Again, PlacedAgain, Withdrawn, start_placed
+from agent_farm.operations.for_home.copied_builders import (
+    Again,
+    PlacedAgain,
+    Withdraw,
+    Withdrawn,
+    start_placed,
+)
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
 from agent_farm.settings_keys import PERMISSIONS
@@ -196,9 +203,7 @@ def _keep_newer(context: Context, id: str, placed: Placed) -> None:
 def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book, Placed]]:
     """On record as being there, with a slot. What the machine refuses puts it back; a connection that dies
     does not. Until it is known to be there it has its slot where it was, too."""
-    with ExitStack() as stack:
-        stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0))
-        stack.callback(farm.paths.builder_lock(id).unlink, missing_ok=True)
+    with being_made(farm, id):
         before = read_book(farm)
         waited_for = {one.host for one in before.left if one.id == id and one.commit is None}
         if on in waited_for:
@@ -241,12 +246,17 @@ def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
     bring_home(farm, refresh(farm, {on}))
     book = read_book(farm)
     terms = [one.term for one in book.left if (one.id, one.host) == (id, on) and one.commit is None]
-    if terms and answer_of(Withdrawn, call(book, on, "withdraw", {"id": id, "term": terms[-1]}), on).there:
+    if terms and _is_still_on(book, on, id, terms[-1]):
         raise AgentFarmError(
             f"The work that {id} had on {on} before has not come home",
             why="It would only be in the trash there.",
             hint="af fleet checkpoint",
         )
+
+
+def _is_still_on(book: Book, on: str, id: str, term: int) -> bool:
+    asked = Withdraw(id, term, held=term)
+    return answer_of(Withdrawn, call(book, on, "withdraw", to_builtins(asked)), on).there
 
 
 def _left(book: Book, id: str, host: str) -> tuple[Left, ...]:

@@ -22,8 +22,14 @@ from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_bo
 from agent_farm.fleet.calling import Tell, call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import git_deadline
+from agent_farm.operations.fleet.making import is_being_made
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
-from agent_farm.operations.fleet.work_elsewhere import fetch_work, push_bases, take_checkpoint
+from agent_farm.operations.fleet.work_elsewhere import (
+    fetch_work,
+    make_branch_again,
+    push_bases,
+    take_checkpoint,
+)
 from agent_farm.operations.status import Builders
 from agent_farm.own_process import start_af
 
@@ -62,7 +68,7 @@ def refresh(
     ]
     questions = {host: partial(_look, farm, book, host, fresh, seconds) for host in asked}
     found = side_by_side(questions, workers=len(asked)) if asked else {}
-    making = {id for id, placed in book.builders.items() if not placed.is_known and _is_made_now(farm, id)}
+    making = {id for id, placed in book.builders.items() if not placed.is_known and is_being_made(farm, id)}
     with edit_book(farm) as held:
         before = held[0]
         now = before
@@ -70,6 +76,9 @@ def refresh(
             if host in now.machines:
                 now = _noted(now, host, answer, making, is_quick=seconds < PATIENT_SECONDS)
         held[0] = before if _as_before(before, now, asked) else now
+    for id in before.removed.keys() & now.builders.keys() - now.removed.keys():
+        with suppress(AgentFarmError):  # else it comes with its work
+            make_branch_again(farm, id, now.builders[id])
     return now
 
 
@@ -98,7 +107,7 @@ def asking_lock(farm: Farm, host: str) -> Path:
 def _noted(
     book: Book, host: str, answer: _Told | AgentFarmError, making: Collection[str], *, is_quick: bool
 ) -> Book:
-    machine, builders = book.machines[host], dict(book.builders)
+    machine, builders, removed = book.machines[host], dict(book.builders), dict(book.removed)
     if isinstance(answer, Overdue) and is_quick:
         machine = replace(machine, is_late=True)
     elif isinstance(answer, AgentFarmError):
@@ -110,9 +119,14 @@ def _noted(
         for id, placed in book.on(host).items():
             if id in answer.rows:
                 builders[id] = replace(placed, row=answer.rows[id], is_known=True, gone=False)
-            elif id not in making:
+                removed.pop(id, None)
+            elif id in making:
+                continue
+            elif id in removed:  # it was to come back, and did not
+                del builders[id]
+            else:
                 builders[id] = replace(placed, gone=True)
-    return replace(book, machines={**book.machines, host: machine}, builders=builders)
+    return replace(book, machines={**book.machines, host: machine}, builders=builders, removed=removed)
 
 
 def _missed(machine: Machine, now: float) -> Machine:
@@ -143,12 +157,6 @@ def _timeless(book: Book) -> Book:
 def _without_time(placed: Placed) -> Placed:
     row = placed.row
     return replace(placed, row=replace(row, git=replace(row.git, at=0.0))) if row and row.git else placed
-
-
-def _is_made_now(farm: Farm, id: str) -> bool:
-    with suppress(AgentFarmError):
-        return farm.paths.builder_lock(id).exists() and is_locked(farm.paths.builder_lock(id))
-    return True
 
 
 def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _Told:

@@ -19,7 +19,6 @@ from agent_farm.builders.status import Status
 from agent_farm.documents import load_if_whole
 from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.operations.operation import Answer
@@ -67,13 +66,16 @@ def _row(placed: Placed, shown: BuilderShown) -> Row:
     fields = {name: getattr(shown, name) for name in BuilderRecord.__struct_fields__}
     own = {"base": placed.base, "base_commit": placed.base_commit, "after": None, "stack": None}
     own |= {"issue": placed.issue, "source": None}
-    record = BuilderRecord(**{**fields, **own})  # of checked types, which it looks at itself
-    now = time.time()
-    status = Status(**{**asdict(shown.status), "at": _moment(shown.status.at)})
     git = None
     if shown.git is not None:
-        git = GitState(**{**asdict(shown.git), "at": _moment(shown.git.at) or now})
-    return Row(record, status, git, shown.usage)
+        git = {**asdict(shown.git), "at": _moment(shown.git.at) or time.time()}
+    told = {
+        "record": {**fields, **own},
+        "status": {**asdict(shown.status), "at": _moment(shown.status.at)},
+        "git": git,
+        "usage": shown.usage,
+    }
+    return msgspec.convert(msgspec.to_builtins(told), Row)  # as it will be read back
 
 
 def _moment(at: float | None) -> float | None:

@@ -6,7 +6,7 @@ where the connection dies it stays on record, and the next look says whether the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,6 @@ from msgspec import structs
 from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT
 from agent_farm.consent import require_consent
-from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.base_commit import Start
 from agent_farm.farm.farm import Farm
@@ -29,11 +28,13 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch, fetched_ref, make_branch, note_fetched
 from agent_farm.operations.fleet.ask_machines import keys_of
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock
+from agent_farm.operations.fleet.making import being_made
 from agent_farm.operations.fleet.placings import AT_ONCE, Placings
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.wanted_elsewhere import Wanted, as_told, want
 from agent_farm.operations.fleet.work_elsewhere import base_there, ref_there
 from agent_farm.operations.for_home.answered import Place
+from agent_farm.operations.for_home.home_checkout import NoCommit
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.spawn import OneOfSeveral, Part, Spawned
 from agent_farm.operations.spawn_request import Spawn
@@ -51,6 +52,10 @@ class _MayBeThere(Unreachable):
     def of(cls, error: Unreachable, id: str, host: str) -> _MayBeThere:
         evidence = (*error.evidence, f"{id} stays on record until {host} can be asked")
         return cls(error.what, why=error.why, evidence=evidence, hint=f"af status {id}")
+
+
+class _Interrupted(KeyboardInterrupt):
+    """After its machine was asked for it."""
 
 
 def spawn_there(context: Context, order: Spawn, host: str) -> Iterator[Part]:
@@ -80,7 +85,8 @@ def _spawn(context: Context, placings: Placings, host: str, wanted: Wanted) -> S
     farm, order, work, start = context.farm, wanted.order, wanted.work, wanted.start
     runtime = order.runtime or farm.settings.text("spawn.runtime")
     with placings.at_work(), _reserved(farm, host, wanted, runtime) as (id, placed):
-        book, host, base = read_book(farm), placed.host, base_there(farm, start.base)
+        base = base_there(farm, start.base)
+        refs, is_known = {ref_there(id): start.tip, **base}, _is_there(farm, placed.host, start, base)
         asked = Place(
             id,
             placed.term,
@@ -92,26 +98,45 @@ def _spawn(context: Context, placings: Placings, host: str, wanted: Wanted) -> S
             work.issue_read,
             wanted.role,
         )
-        try:
-            document = placings.place(
-                book,
-                host,
-                "place",
-                msgspec.to_builtins(asked),
-                refs={ref_there(id): start.tip, **base},
-                environment=keys_of(context, runtime),
-            )
-            answer = answer_of(Spawned, document, host)
-            made = answer.builder or answer.plan
-            if made is None or made.id != id:
-                raise Unreachable(f"{host} has not said what became of {id}")
+        with _may_be_there(context, id, placed.host):
+            ask = partial(_ask, context, placings, placed.host, asked, runtime)
+            try:
+                answer = ask({} if is_known else refs)
+            except AgentFarmError as error:
+                if error.code != NoCommit.code or not is_known:
+                    raise
+                answer = ask(refs)  # its disk is another one since
             if answer.builder is None:
                 return answer
             row = row_of(id, placed, answer.builder)
-        except Unreachable as error:
-            raise _MayBeThere.of(error, id, host) from error
-        _store(farm, id, structs.replace(placed, is_known=True, row=row))
-    return structs.replace(answer, builder=structs.replace(answer.builder, host=host))
+        _note_made(farm, id, structs.replace(placed, is_known=True, row=row), start, base)
+    return structs.replace(answer, builder=structs.replace(answer.builder, host=placed.host))
+
+
+@contextmanager
+def _may_be_there(context: Context, id: str, host: str) -> Iterator[None]:
+    try:
+        yield
+    except Unreachable as error:
+        raise _MayBeThere.of(error, id, host) from error
+    except KeyboardInterrupt as error:
+        context.tell(f"{id} stays on record until {host} can be asked; af status {id}")
+        raise _Interrupted from error
+
+
+def _note_made(farm: Farm, id: str, placed: Placed, start: Start, base: Mapping[str, str]) -> None:
+    """With what its machine has from now on."""
+    with edit_book(farm) as held:
+        machine = held[0].machine(placed.host)
+        pushed = {**machine.pushed, **({start.base: next(iter(base.values()))} if base else {})}
+        held[0] = held[0].with_machine(placed.host, structs.replace(machine, pushed=pushed))
+        held[0] = held[0].with_builder(id, placed)
+
+
+def _is_there(farm: Farm, host: str, start: Start, base: Mapping[str, str]) -> bool:
+    """Whether nothing has to be sent, as far as is known: it begins with a base that was."""
+    known = read_book(farm).machine(host).pushed
+    return start.tip in known.values() and all(known.get(start.base) == commit for commit in base.values())
 
 
 def have_it_kept(farm: Farm) -> None:
@@ -121,10 +146,28 @@ def have_it_kept(farm: Farm) -> None:
             ensure_server(farm.root)
 
 
+def _ask(
+    context: Context,
+    placings: Placings,
+    host: str,
+    asked: Place,
+    runtime: str | None,
+    refs: Mapping[str, str],
+) -> Spawned:
+    book, request = read_book(context.farm), msgspec.to_builtins(asked)
+    environment = keys_of(context, runtime)
+    document = placings.place(book, host, "place", request, refs=refs, environment=environment)
+    answer = answer_of(Spawned, document, host)
+    made = answer.builder or answer.plan
+    if made is None or made.id != asked.id:
+        raise Unreachable(f"{host} has not said what became of {asked.id}")
+    return answer
+
+
 @contextmanager
 def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Iterator[tuple[str, Placed]]:
-    """An id that no builder of this farm has, and its branch. An error releases both, unless the machine may
-    have made the builder anyway.
+    """An id that no builder of this farm has, and its branch. An error or Ctrl-C releases both, unless the
+    machine may have made the builder anyway.
     """
     order, work, start = wanted.order, wanted.work, wanted.start
     with names_lock(farm):
@@ -133,11 +176,8 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
         placed = _placed(wanted, name, hold_slot(farm, name.id, term, host), term, runtime)
         if not order.dry_run:
             try:
-                if placed.new_branch:
-                    make_branch(farm.repository, name.branch, start.tip)
-                else:
-                    note_fetched(farm.repository, name.id, start.tip)
                 _store(farm, name.id, placed)
+                _begin_work(farm, name.id, placed, start)
             except BaseException:
                 release_slot(read_book(farm), name.id, placed)
                 raise
@@ -147,18 +187,27 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
         finally:
             release_slot(read_book(farm), name.id, placed)
         return
-    with file_lock(farm.paths.builder_lock(name.id), wait=0):
+    with being_made(farm, name.id):
         try:
             yield name.id, placed
-        except _MayBeThere:
+        except (_MayBeThere, _Interrupted):
             raise
-        except AgentFarmError:
+        except BaseException:
             _forget(farm, name, start)
             release_slot(read_book(farm), name.id, placed)
             raise
-        finally:
-            with suppress(OSError):
-                farm.paths.builder_lock(name.id).unlink()
+
+
+def _begin_work(farm: Farm, id: str, placed: Placed, start: Start) -> None:
+    """Its branch here, which is on record by now: one that a kill leaves goes with the builder."""
+    try:
+        if placed.new_branch:
+            make_branch(farm.repository, placed.branch, start.tip)
+        else:
+            note_fetched(farm.repository, id, start.tip)
+    except BaseException:
+        _take_off_record(farm, id)  # the branch may be somebody's who was first
+        raise
 
 
 def _placed(wanted: Wanted, name: Name, host: str, term: int, runtime: str | None) -> Placed:
@@ -210,9 +259,13 @@ def _store(farm: Farm, id: str, placed: Placed) -> None:
         held[0] = held[0].with_builder(id, placed)
 
 
-def _forget(farm: Farm, name: Name, start: Start) -> None:
+def _take_off_record(farm: Farm, id: str) -> None:
     with edit_book(farm) as held:
-        held[0] = held[0].without_builder(name.id)
+        held[0] = held[0].without_builder(id)
+
+
+def _forget(farm: Farm, name: Name, start: Start) -> None:
+    _take_off_record(farm, name.id)
     if _is_new(start):
         drop_branch(farm.repository, name.branch, start.tip)
     else:

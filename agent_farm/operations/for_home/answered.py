@@ -35,12 +35,14 @@ from agent_farm.operations.for_home.copied_builders import (
     Again,
     HandOver,
     PlacedAgain,
+    Withdraw,
     checkpoints,
     context_for_home,
     end_superseded,
     handed_over,
     hold_or_undo,
     placed_again,
+    restored,
     withdrawn,
 )
 from agent_farm.operations.for_home.home_checkout import check_out
@@ -48,6 +50,7 @@ from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
 from agent_farm.operations.operation import Answer, document
 from agent_farm.operations.prune import Pruned, Removal
 from agent_farm.operations.requests import read_request
+from agent_farm.operations.restore import Restore
 from agent_farm.operations.settled import Settled, remove_settled_here
 from agent_farm.operations.shown import show_builder
 from agent_farm.operations.spawn import PlanShown, Spawned
@@ -252,8 +255,11 @@ _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
     ),
     "hand_over": lambda farm, request, told: handed_over(farm, msgspec.convert(request, HandOver)),
     "place_again": _place_again,
+    "restore": lambda farm, request, told: restored(
+        context_for_home(farm, told), msgspec.convert(request, Restore)
+    ),
+    "withdraw": lambda farm, request, told: withdrawn(farm, msgspec.convert(request, Withdraw)),
     "remove_settled": lambda farm, request, told: _settled(farm, msgspec.convert(request, Settled)),
-    "withdraw": lambda farm, request, told: withdrawn(farm, str(request["id"]), int(request["term"])),
 }
 
 

@@ -20,8 +20,12 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune_several
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.placing_again import place_again
+from agent_farm.farm.removal import settle_alone
+from agent_farm.farm.trash import begun_removals, list_kept
 from agent_farm.fleet.terms import Superseded, hold, raise_lowest, read_terms, require_valid, superseded
 from agent_farm.operations.operation import Answer, Context, Failure
+from agent_farm.operations.prune import Removal
+from agent_farm.operations.restore import Restore, Restored, restore
 from agent_farm.operations.resume import start_again
 from agent_farm.operations.shown import BuilderShown, show_builder
 from agent_farm.operations.stop import stop_running
@@ -71,10 +75,20 @@ class HandOver(Struct, frozen=True):
     interrupt: bool
 
 
+class Withdraw(Struct, frozen=True):
+    """No builder of that id and a lower term is to come. `held` is the one under which home has placed it."""
+
+    id: str
+    term: int
+    held: int
+
+
 class Withdrawn(Answer):
-    """Whether there is such a builder; where there is none, none of a lower term comes."""
+    """Whether there is such a builder; where there is none, none of a lower term comes. `removal` is that of
+    the one that home has placed, if it is in the trash."""
 
     there: bool
+    removal: Removal | None = None
 
 
 def context_for_home(farm: Farm, told: list[str]) -> Context:
@@ -149,11 +163,23 @@ def start_placed(context: Context, id: str, say: str | None, *, starts: bool, ye
     return PlacedAgain(show_builder(context.farm, id), starts and problem is None, problem)
 
 
-def withdrawn(farm: Farm, id: str, term: int) -> Withdrawn:
-    if id in farm.records().ids:
+def withdrawn(farm: Farm, asked: Withdraw) -> Withdrawn:
+    for kept in begun_removals(farm, asked.id):
+        settle_alone(farm, kept)
+    if asked.id in farm.records().ids:
         return Withdrawn(True)
-    raise_lowest(farm, id, term)
-    return Withdrawn(False)
+    raise_lowest(farm, asked.id, asked.term)
+    kept_ones = list_kept(farm, asked.id)
+    is_that = kept_ones and read_terms(farm).held.get(asked.id) == asked.held
+    return Withdrawn(False, Removal.of(kept_ones[0]) if is_that else None)
+
+
+def restored(context: Context, asked: Restore) -> Restored:
+    """Asked twice it is done once: the connection may have died before the answer came."""
+    farm = context.farm
+    if asked.epoch is None and asked.id in farm.records() and not begun_removals(farm, asked.id):
+        return Restored(show_builder(farm, asked.id))
+    return restore.answer_to(context, asked)
 
 
 def hold_or_undo(farm: Farm, id: str, term: int) -> None:

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from agent_farm.builders.ref_names import ObjectName
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.git_process import GitError, run_git
+from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.launch import as_command
+
+
+class NoCommit(AgentFarmError):
+    """What home believes to be here has not come, or has gone with a disk."""
+
+    code = "no-commit"
 
 
 def check_out(place: Path, commit: ObjectName, lock: int) -> None:
@@ -34,6 +40,8 @@ def check_out(place: Path, commit: ObjectName, lock: int) -> None:
         if error.status < 0:  # killed, and not refused
             raise
         begun.unlink()
+        if ask_git(place, "cat-file", "-e", f"{commit}^{{commit}}")[0]:
+            raise NoCommit(f"{place} does not have {commit[:12]}") from error
         hint = as_command("git", "-C", place, "status")
         raise AgentFarmError(f"{place} cannot be checked out", why=error.why, hint=hint) from error
     begun.unlink()

@@ -1,0 +1,29 @@
+"""Builders that are just being made on another machine, or brought back: a look that does not see one yet
+leaves it as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from agent_farm.disk import file_lock, is_locked
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+
+
+@contextmanager
+def being_made(farm: Farm, id: str) -> Iterator[None]:
+    """For as long as this process lives; LockTaken where another one is at it."""
+    lock = farm.paths.builder_lock(id)
+    with file_lock(lock, wait=0):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+
+
+def is_being_made(farm: Farm, id: str) -> bool:
+    with suppress(AgentFarmError):
+        return farm.paths.builder_lock(id).exists() and is_locked(farm.paths.builder_lock(id))
+    return True

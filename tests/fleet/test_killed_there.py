@@ -1,0 +1,66 @@
+"""`kill -9` of home, of its ssh and of what answers on the machine, at each step: as for builders here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.farm import shims
+from tests.farm.contract import Full
+from tests.farm.killing import Kill, each_step, kill_af
+from tests.fleet.machines import Node
+from tests.fleet.there import There, kill_answer, kill_ssh, spawn_there
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def there(af: Af, big: Node, repo: Path) -> There:
+    return There(af, repo, big)
+
+
+@pytest.fixture
+def full(there: There) -> Full:
+    return Full.at(there, spawn_there(there))
+
+
+def way_to_kill(there: There, way: str, verb: str, directory: Path) -> Kill:
+    if way == "home":
+        return kill_af(there.repo)
+    if way == "ssh":
+        return kill_ssh(there.af, directory, shims.ENDS_ITSELF)
+    return kill_answer(there.af, there.node, verb, way)
+
+
+WAYS = ("home", "ssh", "itself")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_spawn_killed_at_each_step(there: There, way: str, tmp_path: Path) -> None:
+    made = count = 0
+    kill = way_to_kill(there, way, "place", tmp_path)
+    for what in each_step(kill, 1, "spawn", "--on", "big", "--runtime", "demo", "Fix it"):
+        count += 1
+        id = there.settled(what)
+        if id is not None:
+            made += 1
+            assert there.af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0, what
+            there.clear(id)
+    assert count >= (2 if way == "ssh" else 20)
+    assert made or way == "ssh"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_prune_killed_at_each_step(full: Full, there: There, way: str, tmp_path: Path) -> None:
+    whole, removed = full.prune_at_each_step(way_to_kill(there, way, "prune", tmp_path), 1)
+    assert whole
+    assert removed or way == "ssh"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_restore_killed_at_each_step(full: Full, there: There, way: str, tmp_path: Path) -> None:
+    whole, removed = full.restore_at_each_step(way_to_kill(there, way, "restore", tmp_path), 1)
+    assert whole or way == "ssh"
+    assert removed

@@ -1,0 +1,145 @@
+"""The contract of builders (tests/farm/contract.py) on another machine, and what can be killed there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent_farm.tmux.foreground import is_running
+from tests.conftest import Af
+from tests.farm import shims
+from tests.farm.conftest import Spawned
+from tests.farm.contract import Here, Spawn
+from tests.farm.killing import Kill
+from tests.farm.traces import Traces, assert_whole_or_nothing, traces
+from tests.fleet.machines import Node
+from tests.waiting import wait_until
+
+_ANSWER_AT = Path(__file__).with_name("answer_at.py")
+
+
+@dataclass(frozen=True)
+class There(Here):
+    """Asked by `repo`, carried out on `node`."""
+
+    node: Node
+
+    @property
+    def root(self) -> Path:
+        (farm,) = self.node.farms
+        return farm
+
+    @property
+    def base(self) -> str:
+        return "refs/remotes/home/main"
+
+    def traces(self) -> Traces:
+        with self.environment():
+            return traces(self.root)
+
+    @contextmanager
+    def environment(self) -> Iterator[None]:
+        """That of the programs there."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.node.environment.items():
+                patch.setenv(name, value)
+            yield
+
+    def heal(self, what: str) -> None:
+        """The doctor on the machine, a look, and the doctor here: then they agree on who there is."""
+        with self.environment():
+            self._succeeds(what, self.root, "doctor", "--fix")
+        self._succeeds(what, self.repo, "status", "--fresh")
+        self._succeeds(what, self.repo, "doctor", "--fix")
+        self.require_agreement(what)
+
+    def _succeeds(self, what: str, root: Path, *words: str) -> None:
+        done = self.af(*words, cwd=root)
+        assert done.returncode == 0, f"{what}{done.stdout}{done.stderr}"
+
+    def require_agreement(self, what: str) -> None:
+        records, book = self.traces().records, self.book()
+        assert set(book["builders"]) == records, f"{what}{book}"
+        assert not records & set(book["removed"]), f"{what}{book}"
+        here = {name.removeprefix("builder/") for name in traces(self.repo).branches}
+        assert here == records, f"{what}{here}"
+        for row in book["builders"].values():
+            assert row["is_known"], f"{what}{row}"
+            assert not row["gone"], f"{what}{row}"
+
+    def settled(self, what: str) -> str | None:
+        """The one builder that there is after a look and the doctor, whole, or None."""
+        self.heal(what)
+        with self.environment():
+            return assert_whole_or_nothing(self.root, what)
+
+    def clear(self, id: str) -> None:
+        """No trace of it but commits."""
+        for words in (("prune", "--stop", "--discard-commits", id), ("prune", "--expire", "0")):
+            done = self.af(*words, cwd=self.repo)
+            assert done.returncode == 0, done
+        with self.environment():
+            assert self.af("prune", "--expire", "0", cwd=self.root).returncode == 0
+
+    def book(self) -> dict[str, dict[str, dict[str, object]]]:
+        found: dict[str, dict[str, dict[str, object]]]
+        found = json.loads((self.repo / ".agent-farm/fleet.json").read_text())
+        return found
+
+
+def spawn_there(place: There) -> Spawn:
+    """As the fixture `spawn`, on the machine."""
+
+    def make(*args: str) -> Spawned:
+        on = ("--on", place.node.name, "--runtime", "demo")
+        done = place.af("spawn", *(args or ("Do something",)), *on, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        record = json.loads(done.stdout)["builder"]
+        assert place.af("wait", record["id"], "--timeout", "300").returncode == 0
+        return Spawned(place.af, place.root, record["id"], record["branch"], Path(record["worktree"]))
+
+    return make
+
+
+def kill_answer(af: Af, node: Node, verb: str, who: str = "itself") -> Kill:
+    """The process on the machine that carries out `verb`; or its `connection`, without which it goes on."""
+    told = node.directory / "stopped"
+
+    def kill(step: int | str, words: tuple[str, ...]) -> str | None:
+        told.write_text("")
+        node.runs(sys.executable, _ANSWER_AT, told, verb, who, str(step))
+        done = af(*words)
+        node.is_sound()
+        wait_until(lambda: not is_running(int(told.with_suffix(".pid").read_text())), what="its end")
+        if not (what := told.read_text()):
+            assert done.returncode == 0, done
+            return None
+        # a connection that dies after the answer's last word was there all the time
+        assert done.returncode == 1 or who == "connection", f"{what}{done}"
+        assert "Traceback" not in done.stderr, f"{what}{done}"
+        return what
+
+    return kill
+
+
+def kill_ssh(af: Af, directory: Path, action: str) -> Kill:
+    """The N-th ssh that home starts, itself or by git."""
+
+    def kill(step: int | str, words: tuple[str, ...]) -> str | None:
+        place = directory / f"ssh-{words[0]}-{step}"
+        done = af(*words, env=shims.make(place, "ssh", int(step), action))
+        calls = shims.calls(place, "ssh")
+        if len(calls) < int(step):
+            assert done.returncode == 0, done
+            return None
+        assert done.returncode in (0, 1), done
+        assert "Traceback" not in done.stderr, done
+        return f"before step {step}: {calls[int(step) - 1]}\n{done.stderr}"
+
+    return kill

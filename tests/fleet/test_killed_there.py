@@ -48,7 +48,7 @@ def test_spawn_killed_at_each_step(there: There, way: str, tmp_path: Path) -> No
             made += 1
             assert there.af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0, what
             there.clear(id)
-    assert count >= (2 if way == "ssh" else 20)
+    assert count >= (1 if way == "ssh" else 20)  # one ssh, once the base is known there
     assert made or way == "ssh"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.disk import file_lock
+from agent_farm.engine.certificates import HEAD_SECONDS, require_head
 from agent_farm.engine.contract import Room
 from agent_farm.engine.holder_words import Question, Said, hear, require_own_peer, say
 from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory
@@ -23,7 +24,6 @@ from agent_farm.errors import AgentFarmError, LockTaken, Overdue, Unreachable, e
 
 _START_SECONDS = 90.0
 _SECONDS = 60.0
-_HEAD_SECONDS = 5.0
 _LATE_SECONDS = 90.0
 _HURRY_SECONDS = 10.0  # a caller with less time gets the earlier answer, and others keep asking
 _HINT = "af fleet status"
@@ -118,20 +118,9 @@ class Held(Struct, frozen=True):
                 raise
         return self._connected()
 
-    def _require_head(self, until: float) -> None:
-        """Ray itself would try for long."""
-        host, _, port = self.cluster.rpartition(":")
-        try:
-            seconds = min(_HEAD_SECONDS, _left(until))
-            socket.create_connection((host, int(port)), timeout=seconds).close()
-        except OSError as error:
-            kind = Overdue if isinstance(error, TimeoutError) else Unreachable
-            what = f"The cluster at {self.cluster} cannot be reached"
-            raise kind(what, why=error.strerror or str(error), hint=_HINT) from error
-
     def _start(self, until: float) -> None:
         require_ray()
-        self._require_head(until)
+        require_head(self.cluster, self.tls, min(HEAD_SECONDS, _left(until)))
         log = self._socket.with_suffix(".log")
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

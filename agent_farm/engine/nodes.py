@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.documents import store
+from agent_farm.engine.certificates import HEAD_SECONDS, require_head, require_tls
 from agent_farm.engine.child import NAMES
 from agent_farm.engine.ray_files import (
     Node,
@@ -60,6 +61,8 @@ def _require_no_node() -> None:
 
 
 def start_head(host: str, port: int, *, name: str, slots: int, tls: str = "") -> Node:
+    if tls:
+        require_tls(tls, host)
     words = ("--head", f"--port={port}", "--include-dashboard=false")
     return _start(words, f"{host}:{port}", host, name, slots, tls)
 
@@ -67,6 +70,8 @@ def start_head(host: str, port: int, *, name: str, slots: int, tls: str = "") ->
 def start_member(cluster: str, host: str | None, *, name: str, slots: int, tls: str = "") -> Node:
     if host is None and cluster.rpartition(":")[0] == LOOPBACK:
         host = LOOPBACK
+    require_ray()
+    require_head(cluster, tls, HEAD_SECONDS, host)
     return _start((f"--address={cluster}",), cluster, host, name, slots, tls)
 
 

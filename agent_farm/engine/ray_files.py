@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.documents import load
+from agent_farm.engine.certificates import TLS_FILES, require_tls
 from agent_farm.errors import AgentFarmError, ToolMissing
 from agent_farm.own_files import read_own, require_own_directory
 from agent_farm.paths import user_state_directory
 
-TLS_FILES = ("ca.crt", "tls.crt", "tls.key")  # as a Kubernetes secret has them
 _LONGEST = 40  # of a directory in which Ray makes sockets, whose paths may have 107 characters
 _TOKEN_BYTES = 32
 
@@ -106,18 +106,6 @@ def ray_environment(tls: str) -> dict[str, str]:
         found |= {name: str(place / file) for name, file in zip(names, TLS_FILES, strict=True)}
         found["RAY_USE_TLS"] = "1"
     return found
-
-
-def require_tls(directory: str) -> Path:
-    place = Path(directory)
-    missing = [name for name in TLS_FILES if not (place / name).is_file()]
-    if not place.is_absolute() or missing:
-        raise AgentFarmError(
-            f"{directory} is not a directory of certificates",
-            why=f"It is an absolute path with {', '.join(TLS_FILES)}.",
-        )
-    read_own(place / "tls.key", secret=True)
-    return place
 
 
 def require_ray() -> None:

@@ -111,6 +111,7 @@ class Cluster:
     short: Path
     runtime: Path
     address: str = ""
+    tls: str = ""
     nodes: dict[str, Node] = field(default_factory=dict)
 
     def start(self) -> None:
@@ -167,7 +168,7 @@ class Cluster:
         for name in self.nodes:
             self.kill(name)
         if self.address:
-            Held(self.address).end()
+            Held(self.address, self.tls).end()
         end_node()
         for node in self.nodes.values():
             end_tmux_servers(node.sockets)

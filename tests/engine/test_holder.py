@@ -14,7 +14,7 @@ from agent_farm.engine import held
 from agent_farm.engine.held import Held
 from agent_farm.engine.ray_files import run_directory
 from agent_farm.errors import Overdue
-from tests.engine.engines import LOOPBACK
+from tests.engine.certificates import greeting
 from tests.leftovers import processes_of
 
 
@@ -29,9 +29,9 @@ def runtime(short: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def head() -> Iterator[str]:
-    """The address of one that takes connections and says nothing."""
-    with socket.create_server((LOOPBACK, 0)) as listening:
-        yield f"{LOOPBACK}:{listening.getsockname()[1]}"
+    """The address of one that greets as Ray's does, and says nothing more."""
+    with greeting(None) as address:
+        yield address
 
 
 def test_who_is_in_a_hurry_waits_for_no_holder_that_hangs(runtime: Path, head: str) -> None:

@@ -107,31 +107,33 @@ def git_states(
     )
     trees, found = _own_trees(farm, order if fresh else order[:_MOST_ASKED])
     order = [record for record in order if record.id in trees]
-    if not order and not left:
-        return found
-    compared = _Compared()
-    with git_deadline(begin + bound * _ASKING_PART - time.monotonic()):
-        reading = Asking(
-            {record.id: partial(tree_state, trees[record.id]) for record in order}, until=begin + bound
-        )
-        until = begin + bound * _ASKING_PART
-        work = partial(_compare, farm, records, trees, left, remembered, compared, until)
-        comparing = Asking({"": work}, until=begin + bound)
-        states = reading.answers()
-        comparing.answers()
-    now = time.time()
-    found |= {
-        record.id: _joined(
-            record, _seen(states[record.id], now, looks[record.id], wholes.get(record.id, "")), compared
-        )
-        for record in order
-        if record.id in states
-    }
-    found |= {
-        record.id: _as_before(record, left[record.id], compared) for record in records if record.id in left
-    }
-    known = remembered | found
-    _remember(_file(farm), known, farm.registry.ids())
+    if order or left:
+        compared = _Compared()
+        with git_deadline(begin + bound * _ASKING_PART - time.monotonic()):
+            reading = Asking(
+                {record.id: partial(tree_state, trees[record.id]) for record in order}, until=begin + bound
+            )
+            until = begin + bound * _ASKING_PART
+            work = partial(_compare, farm, records, trees, left, remembered, compared, until)
+            comparing = Asking({"": work}, until=begin + bound)
+            states = reading.answers()
+            comparing.answers()
+        now = time.time()
+        found |= {
+            record.id: _joined(
+                record, _seen(states[record.id], now, looks[record.id], wholes.get(record.id, "")), compared
+            )
+            for record in order
+            if record.id in states
+        }
+        found |= {
+            record.id: _as_before(record, left[record.id], compared)
+            for record in records
+            if record.id in left
+        }
+    _remember(_file(farm), remembered | found, farm.registry.ids())
+    # what was wrong with one at an earlier look may have been mended since
+    known = {id: state for id, state in remembered.items() if state.problem is None} | found
     return {record.id: known[record.id] for record in records if record.id in known}
 
 
@@ -256,7 +258,7 @@ def _load(file: Path) -> dict[str, GitState]:
 
 
 def _remember(file: Path, found: Mapping[str, GitState], ids: Collection[str]) -> None:
-    kept = {id: state for id, state in found.items() if id in ids and state.problem is None}
+    kept = {id: state for id, state in found.items() if id in ids}
     with suppress(AgentFarmError):  # a full or read-only disk: status works without a memory
         make_directory(file.parent)
         store(file, _Remembered(kept))

@@ -94,7 +94,8 @@ class Board:
         return self.look(ids)
 
     def look_at_git(self, ids: Iterable[str]) -> Difference:
-        chosen = [self.records[id] for id in ids if id in self.records]
+        wanted = set(ids)
+        chosen = [record for id, record in self.records.items() if id in wanted]
         still = [record.id for record in chosen if self._statuses[record.id].state not in BUSY]
         self._git |= git_states(self.farm, chosen, still=still)
         self.records |= follow_renames(self.farm, chosen, self._git)

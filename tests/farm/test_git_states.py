@@ -92,6 +92,18 @@ def test_of_more_than_can_be_asked_each_has_its_turn(
     assert (states[first.id].untracked, states[second.id].untracked) == (1, 1)
 
 
+def test_one_whose_worktree_is_gone_does_not_take_the_turn_of_others(
+    two: tuple[Spawned, Spawned, Read], repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, read = two
+    monkeypatch.setattr(git_state, "_MOST_ASKED", 1)
+    (repo / ".agent-farm/git-states.json").unlink()
+    first.worktree.rename(tmp_path / "elsewhere")
+    states = [read() for _ in range(2)]
+    assert any(first.id in some and some[first.id].problem for some in states)
+    assert any(second.id in some for some in states)
+
+
 Asked = list[str]
 
 

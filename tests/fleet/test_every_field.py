@@ -33,7 +33,7 @@ WAYS = {
     "capture": ("capture", "ID"),
     "stop": ("stop", "ID"),
     "withdraw": ("prune", "ID"),
-    "prune": ("prune", "ID"),
+    "prune": ("prune", "--dry-run", "--stop", "--discard-changes", "ID"),
 }
 
 

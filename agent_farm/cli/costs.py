@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agent_farm.cli.cells import counted, money
+from agent_farm.cli.columns import table
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, printable, terminal_width
-from agent_farm.cli.table import table
 from agent_farm.operations.costs import Costs, OfBuilder, Sum
 
 _HEADER = ("id", "runtime", "starts", "in", "out", "cached", "cost", "task")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from agent_farm.cli.cells import counted
+from agent_farm.cli.columns import table
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
-from agent_farm.cli.table import table
 from agent_farm.operations.land_steps import Part
 from agent_farm.operations.landing_queue import CameBack, HasLanded, InQueue, LandingQueue
 

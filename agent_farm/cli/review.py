@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from agent_farm.cli.cells import counted, cut
+from agent_farm.cli.columns import table
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.land import show_landing
 from agent_farm.cli.output import (
@@ -24,7 +25,6 @@ from agent_farm.cli.output import (
     terminal_width,
 )
 from agent_farm.cli.review_lines import comment_line, evidence
-from agent_farm.cli.table import table
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.review import ReviewItem, ReviewQueue, queue_and_first

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from agent_farm.cli.cells import moment
+from agent_farm.cli.columns import table
 from agent_farm.cli.completing import complete_schedules
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.durations import age_option
@@ -15,7 +16,6 @@ from agent_farm.cli.family import Family
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
 from agent_farm.cli.run import CWD, NO_WAIT, show_triggered, waits
-from agent_farm.cli.table import table
 from agent_farm.consent import HINT
 from agent_farm.operations.schedule import Fires, FoundSchedules, OneSchedule, ScheduleShown
 from agent_farm.server.launching import running_server

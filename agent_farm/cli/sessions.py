@@ -10,6 +10,7 @@ import click
 from msgspec.structs import asdict
 
 from agent_farm.cli.cells import counted
+from agent_farm.cli.columns import table
 from agent_farm.cli.completing import complete_sessions
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.durations import age_option
@@ -25,7 +26,6 @@ from agent_farm.cli.output import (
     terminal_width,
 )
 from agent_farm.cli.run import show_result
-from agent_farm.cli.table import table
 from agent_farm.errors import UsageError
 from agent_farm.operations.operation import document
 from agent_farm.operations.sessions import (

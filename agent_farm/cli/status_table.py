@@ -10,8 +10,8 @@ from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU, QUEUED_FOR_BUILD
 from agent_farm.cli.cells import cells, counted, cut, fit, money
+from agent_farm.cli.columns import GAP, lacking, make_room, room_for
 from agent_farm.cli.output import STATE_STYLES, printable, style
-from agent_farm.cli.table import GAP, lacking, make_room, room_for
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 from agent_farm.operations.shown import GitShown

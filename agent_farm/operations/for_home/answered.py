@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from agent_farm import __version__
-from agent_farm.builders.ids import Name
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
@@ -26,11 +24,9 @@ from agent_farm.farm.panes import require_pane
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.fleet import book
 from agent_farm.fleet.calling import Call
-from agent_farm.fleet.terms import hold, read_terms, require_valid
-from agent_farm.forge.issues import Issue
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import run_git
-from agent_farm.launch import as_command, is_no_option
+from agent_farm.launch import is_no_option
 from agent_farm.operations.for_home.copied_builders import (
     Again,
     HandOver,
@@ -40,26 +36,21 @@ from agent_farm.operations.for_home.copied_builders import (
     context_for_home,
     end_superseded,
     handed_over,
-    hold_or_undo,
     placed_again,
     restored,
     withdrawn,
 )
 from agent_farm.operations.for_home.home_checkout import check_out
 from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
+from agent_farm.operations.for_home.placed_builders import Place, placed
 from agent_farm.operations.operation import Answer, document
 from agent_farm.operations.prune import Pruned, Removal
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.restore import Restore
 from agent_farm.operations.settled import Settled, remove_settled_here
-from agent_farm.operations.shown import show_builder
-from agent_farm.operations.spawn import PlanShown, Spawned
-from agent_farm.operations.spawn_plan import preflight
-from agent_farm.operations.spawn_request import Spawn
-from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.table import MODULES, load
 from agent_farm.own_files import require_own_directory
-from agent_farm.paths import is_builder_id, user_state_directory
+from agent_farm.paths import user_state_directory
 from agent_farm.tmux.viewing import give_back_size, viewer_argv, window_size
 
 _OF_SESSIONS = ("session_begin", "session_look")
@@ -74,21 +65,6 @@ class Hello(Struct, frozen=True):
     format: str
     name: str | None = None
     email: str | None = None
-
-
-class Place(Struct, frozen=True):
-    """What a machine is asked to make, from `commit`: `base` is the branch it is to land on, None where it is
-    none, and `base_commit` where it parted from that. `issue` and `role` were read at home."""
-
-    id: str
-    term: int
-    branch: str
-    commit: str
-    base: str | None
-    base_commit: str
-    order: Spawn
-    issue: Issue | None = None
-    role: str | None = None
 
 
 class Several(Struct, frozen=True):
@@ -168,7 +144,7 @@ def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, st
     if asked.verb == "several":
         return _several(place, msgspec.convert(asked.request, Several), told)
     if asked.verb == "place":
-        return _place(place, msgspec.convert(asked.request, Place), told)
+        return placed(place, msgspec.convert(asked.request, Place), told)
     if asked.verb in _OF_SESSIONS:  # records, which few calls need
         from agent_farm.operations.for_home.sessions_for_home import about_session
 
@@ -211,7 +187,7 @@ def _several(place: Path, asked: Several, told: list[str]) -> Each:
         found = _all_placed_again(open_farm(place, told.append), asked.requests, told)
     else:
         places = [msgspec.convert(one, Place) for one in asked.requests]
-        make = {n: partial(_place, place, one, told) for n, one in enumerate(places)}
+        make = {n: partial(placed, place, one, told) for n, one in enumerate(places)}
         found = side_by_side(make, workers=STARTS_AT_ONCE)
     return Each(
         tuple(
@@ -261,40 +237,6 @@ _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
     "withdraw": lambda farm, request, told: withdrawn(farm, msgspec.convert(request, Withdraw)),
     "remove_settled": lambda farm, request, told: _settled(farm, msgspec.convert(request, Settled)),
 }
-
-
-def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
-    """Asked twice it is made once: the connection may have died before the answer came."""
-    if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
-        raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
-    has_role = asked.role is not None
-    order = structs.replace(
-        asked.order, base=asked.commit, on="local", role=None, no_role=has_role or asked.order.no_role
-    )
-    # until the plan is made: another spawn would put other settings there
-    with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
-        check_out(place, asked.commit, lock)
-        farm = open_farm(place, told.append)
-        require_valid(read_terms(farm), asked.id, asked.term)
-        if asked.id in farm.records():
-            hold(farm, asked.id, asked.term)
-            return Spawned(builder=show_builder(farm, asked.id))
-        if farm.repository.branch_commit(asked.branch) is not None:
-            hint = as_command("git", "-C", place, "log", "-5", asked.branch)
-            raise UsageError(f"There is a branch {asked.branch} in {place}", hint=hint)
-        plan = preflight(context_for_home(farm, told), order, issue=asked.issue)
-    name = Name(asked.id, asked.branch)
-    base = f"home/{asked.base}" if asked.base else asked.base_commit
-    start = structs.replace(plan.start, base=base, base_commit=asked.base_commit)
-    plan = structs.replace(plan, start=start, work=structs.replace(plan.work, names=lambda: iter([name])))
-    if has_role:
-        plan = structs.replace(plan, role=farm.run(asked.id).role, role_text=asked.role)
-    if order.dry_run:
-        return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
-    told += plan.notes
-    made = make_builder(farm, plan)
-    hold_or_undo(farm, asked.id, asked.term)
-    return Spawned(builder=made, notes=plan.notes)
 
 
 def view_pane(record: BuilderRecord, *, read_only: bool) -> int:

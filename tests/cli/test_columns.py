@@ -6,7 +6,7 @@ import pytest
 
 from agent_farm.cli import costs, schedule, sessions
 from agent_farm.cli.cells import cells
-from agent_farm.cli.table import table
+from agent_farm.cli.columns import table
 from agent_farm.operations.costs import Costs, OfBuilder, Sum
 from agent_farm.operations.schedule import FoundSchedules, ScheduleShown
 from agent_farm.operations.sessions import FoundSessions

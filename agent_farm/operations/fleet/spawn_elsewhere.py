@@ -33,8 +33,8 @@ from agent_farm.operations.fleet.placings import AT_ONCE, Placings
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.wanted_elsewhere import Wanted, as_told, want
 from agent_farm.operations.fleet.work_elsewhere import base_there, ref_there
-from agent_farm.operations.for_home.placed_builders import Place
 from agent_farm.operations.for_home.home_checkout import NoCommit
+from agent_farm.operations.for_home.placed_builders import Place
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.spawn import OneOfSeveral, Part, Spawned
 from agent_farm.operations.spawn_request import Spawn

@@ -58,8 +58,12 @@ class Acts(AskingActs):
         ids = _ids(chosen)
         if text := await self._written(f"Message to {_names(chosen)}", *ids):
             self.screen.say("Sending …")
-            done = await self._ask("send", ids=ids, text=text)
-            del self.left[ids]
+            self.left.pop(ids, None)  # another message to the same may be written while this one is sent
+            try:
+                done = await self._ask("send", ids=ids, text=text)
+            except BaseException:
+                self.left.setdefault(ids, text)
+                raise
             if late := tuple(one.id for one in done.deliveries if one.outcome != "submitted"):
                 self.left[late] = text
             told = (

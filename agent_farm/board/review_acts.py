@@ -84,7 +84,7 @@ class ReviewActs(AskingActs):
         about = (_shown(here).id, where)
         if text := await self._written(f"Comment on {printable(where)}", *about):
             await self._ask("review_comment", id=_shown(here).id, tip=_shown(here).tip, text=text, **place)
-            del self.left[about]
+            self.left.pop(about, None)
             await self.screen.again()
             self.screen.say("Drafted. s sends all drafts as one message.")
 
@@ -116,11 +116,13 @@ class ReviewActs(AskingActs):
 
     async def reject(self, here: Here) -> None:
         title = f"Reason why {_shown(here).id} should not land; its builder is told"
-        if reason := await self._written(title, _shown(here).id, "rejected"):
+        about = (_shown(here).id, "rejected")
+        if reason := await self._written(title, *about):
             self.screen.say("Rejecting …")
             done = await self._ask(
                 "review_decide", id=_shown(here).id, tip=_shown(here).tip, decision="reject", reason=reason
             )
+            self.left.pop(about, None)
             sent = done.sent.delivery if done.sent else None
             told = f"; its message was {sent.outcome}" if sent else ""
             await self._decided(_shown(here).id, f"{_shown(here).id} is rejected{told}")

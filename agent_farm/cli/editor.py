@@ -33,7 +33,7 @@ def acp(runtime: str | None, model: str | None, permissions: str | None) -> None
       JetBrains, ~/.jetbrains/acp.json:
         {"agent_servers": {"agent-farm": {"command": "af", "args": ["acp"]}}}
     """
-    if not (sys.stdin.isatty() or _is_pipe(sys.stdin.fileno())):
+    if sys.stdin is None or not (sys.stdin.isatty() or _is_pipe(sys.stdin.fileno())):
         raise UsageError(
             "Standard input is no pipe", why="An editor starts af acp with one.", hint="af acp --help"
         )

@@ -74,5 +74,5 @@ def _ask(requests: Sequence[Request]) -> bool:
 
 def tell_who_is_awaited(client: str) -> None:
     """A person who types a command that is made for a program sees why nothing happens."""
-    if sys.stdin.isatty():
+    if sys.stdin and sys.stdin.isatty():
         narrate(f"Waiting for {client} on standard input; --help says how to set one up. Ctrl-C ends it.")

@@ -101,7 +101,7 @@ def _show_finding(found: Found) -> None:
 def _say(mark: str, colour: str, text: str) -> None:
     head = mark.ljust(8)
     told = folded(f"{head}{printable(text)}", indent=" " * len(head))
-    answer(style(head, colour) + told.removeprefix(head))
+    answer(style(head, colour) + told.removeprefix(mark).removeprefix(head[len(mark) :]))
 
 
 def _conclude(found: Examined) -> None:

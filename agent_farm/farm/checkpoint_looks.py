@@ -123,4 +123,5 @@ def _load(farm: Farm) -> dict[str, _Looked]:
 
 
 def _store(farm: Farm, looks: dict[str, _Looked]) -> None:
-    store(farm.paths.state / "checkpoint-looks.json", _Looks(looks))
+    with suppress(AgentFarmError):  # a full disk: the next call reads them whole
+        store(farm.paths.state / "checkpoint-looks.json", _Looks(looks))

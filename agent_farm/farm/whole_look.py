@@ -29,7 +29,10 @@ _INCLUDING = re.compile(rb"(?im)^\s*\[\s*include(?!if \"gitdir:\./worktrees/)")
 
 def settings_look(common_dir: Path) -> str:
     """Of what the worktrees of a repository share; empty where nobody knows which files that is."""
-    files = (file for file in (*_settings(), f"{common_dir}/config") if os.path.exists(file))
+    # the user's own may be links, as who keeps such files in a repository has them
+    files = (
+        os.path.realpath(file) for file in (*_settings(), f"{common_dir}/config") if os.path.exists(file)
+    )
     try:
         text = b"\n".join(read_plain(file, limit=_LONGEST) for file in files)
     except OSError:

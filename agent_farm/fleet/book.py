@@ -155,6 +155,12 @@ class Book(Struct, frozen=True):
             raise NotFound(f"No machine {host}", why=why, hint="af fleet add ssh://HOST")
         return self.machines[host]
 
+    def builder(self, id: str) -> Placed:
+        """NotFound for one that was pruned, or did not come back, since somebody chose it."""
+        if id not in self.builders:
+            raise NotFound(f"There is no builder {id}", hint="af status")
+        return self.builders[id]
+
     def with_builder(self, id: str, placed: Placed) -> Book:
         return replace(self, builders={**self.builders, id: placed})
 

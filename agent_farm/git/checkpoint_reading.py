@@ -82,8 +82,11 @@ def read_file(repository: Repository, found: Checkpoint, path: str) -> bytes:
     parts = (
         [path] if path in found.files else sorted(name for name in found.files if name.startswith(f"{path}/"))
     )
-    objects = _contents(repository, [found.files[part][0] for part in parts]) if parts else []
-    return b"".join(one.content for one in objects if one)
+    names = [found.files[part][0] for part in parts]
+    if not names:
+        return b""
+    output = run_git_bytes(repository.root, "cat-file", "--batch", input=_lines(names))
+    return b"".join(one.content for one in _objects(names, output) if one)
 
 
 def _none(error: Exception) -> NoCheckpoint:
@@ -184,7 +187,18 @@ def _entries(tree: _Object | None) -> Iterator[tuple[str, str, str]]:
 
 
 def _contents(repository: Repository, names: Sequence[str]) -> list[_Object | None]:
-    output = run_git_bytes(repository.root, "cat-file", "--batch", input="".join(f"{one}\n" for one in names))
+    """TooLong where a machine has one tree named many times over, say."""
+    output = run_git_bounded(
+        repository.root, "cat-file", "--batch", most_bytes=MOST_TOLD, input=_lines(names)
+    )
+    return _objects(names, output)
+
+
+def _lines(names: Sequence[str]) -> str:
+    return "".join(f"{one}\n" for one in names)
+
+
+def _objects(names: Sequence[str], output: bytes) -> list[_Object | None]:
     found, at = list[_Object | None](), 0
     for name in names:
         end = output.index(b"\n", at)

@@ -14,6 +14,7 @@ from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
+from agent_farm.git.unpacked import allocation_bound
 from agent_farm.launch import as_command
 
 _PUSH_SECONDS = 3600.0
@@ -21,7 +22,6 @@ _FETCH_SECONDS = 600.0
 _PUSHES = 5  # git there refuses one that meets a worktree which is being made, and has no commit yet
 TOO_MUCH = "af: more came than may be fetched"  # said by the program that counts
 _NO_ROOM = "attempting to allocate"  # git, of an object that is larger
-_LEAST_MEMORY = 64_000_000
 _COMMIT = re.compile(OBJECT_NAME)
 # On the command line they win over the person's files. What comes is checked, object by object; of a pack
 # with many no delta is written out, and what is large is never held whole.
@@ -62,7 +62,7 @@ class Line(Struct, frozen=True):
     @property
     def bounds(self) -> dict[str, str]:
         """Of a fetch. A delta of a few bytes may come to gigabytes: git is given no room for those."""
-        return {"GIT_ALLOC_LIMIT": str(max(self.most_bytes, _LEAST_MEMORY))}
+        return allocation_bound(self.most_bytes)
 
 
 def _git(

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.git.git_process import run_git, run_git_bytes
+from agent_farm.git.unpacked import allocation_bound
 
 _COMMIT = re.compile(OBJECT_NAME)
 _OWN = "refs/agent-farm/"
@@ -61,11 +62,13 @@ def make_pack(root: Path, wanted: Collection[str], known: Collection[str], into:
     return size
 
 
-def take_pack(root: Path, pack: BinaryIO) -> None:
-    """Every object is checked before it counts."""
+def take_pack(root: Path, pack: BinaryIO, *, most_bytes: int | None = None) -> None:
+    """Every object is checked before it counts. GitError where unpacking one takes more memory than that."""
     pack.flush()
     os.lseek(pack.fileno(), 0, os.SEEK_SET)  # git reads on from where the descriptor is
-    run_git_bytes(root, "index-pack", "--stdin", "--fix-thin", "--strict", input=pack, timeout=_SECONDS)
+    words = ("-c", "core.bigFileThreshold=16m", "index-pack", "--stdin", "--fix-thin", "--strict")
+    env = allocation_bound(most_bytes) if most_bytes else None
+    run_git_bytes(root, *words, input=pack, timeout=_SECONDS, env=env)
 
 
 def set_refs(root: Path, refs: Mapping[str, str]) -> None:

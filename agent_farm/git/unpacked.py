@@ -7,6 +7,12 @@ from agent_farm.git.repository import Repository
 
 MOST_TOLD = 64_000_000  # of half a million files that have changed
 _GITLINK = "160000"
+_LEAST_MEMORY = 64_000_000
+
+
+def allocation_bound(most_bytes: int) -> dict[str, str]:
+    """For the git that unpacks it: a delta of a few bytes may come to gigabytes."""
+    return {"GIT_ALLOC_LIMIT": str(max(most_bytes, _LEAST_MEMORY))}
 
 
 def changed_bytes(repository: Repository, commit: str, tree: str) -> int:

@@ -102,9 +102,13 @@ class Inotify:
         for id in wanted - before:
             with suppress(FileNotFoundError):  # not made yet: the registry changes once it is
                 self._followed[id] = [self._add(self._paths.run(id))]
-                with suppress(OSError):  # its worktree is gone, or so many cannot be watched
-                    self._followed[id].append(self._add(self._git_worktrees / id))
-                self._builders |= dict.fromkeys(self._followed[id], id)
+                self._builders[self._followed[id][0]] = id
+        for id in self._followed:
+            if len(self._followed[id]) < 2:
+                with suppress(OSError):  # it is queued, its worktree is gone, or too many are watched
+                    watch = self._add(self._git_worktrees / id)
+                    self._followed[id].append(watch)
+                    self._builders[watch] = id
         return set(self._followed) - before
 
     def close(self) -> None:

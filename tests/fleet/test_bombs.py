@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agent_farm.farm.farm import open_farm
+from agent_farm.git.checkpoint_reading import NoCheckpoint, read_checkpoints
 from agent_farm.git.git_process import TooLong, run_git_bounded
 from tests.conftest import Af
 from tests.fleet.machines import Node
@@ -134,3 +137,23 @@ def test_what_git_says_is_bounded(repo: Path) -> None:
         run_git_bounded(repo, "ls-tree", "-r", tree, most_bytes=_MB)
     assert psutil.Process().memory_info().rss - before < 20 * _MB
     assert run_git_bounded(repo, "rev-parse", tree, most_bytes=_MB).decode().strip() == tree
+
+
+def test_a_checkpoint_that_names_one_tree_very_often_is_not_read_whole(repo: Path) -> None:
+    """150 MB of answers from git, of two trees of 80 kB each."""
+    blob = git(repo, "rev-parse", "HEAD:README.md")
+    files = git(repo, "mktree", input="".join(f"100644 blob {blob}\t{name}\n" for name in range(2000)))
+    run = git(repo, "mktree", input="".join(f"040000 tree {files}\t{name}\n" for name in range(2000)))
+    work = git(repo, "rev-parse", "HEAD^{tree}")
+    top = git(repo, "mktree", input=f"040000 tree {run}\trun\n040000 tree {work}\twork\n")
+    made = git(repo, "commit-tree", "-p", "HEAD", "-m", "x", top)
+    git(repo, "update-ref", "refs/agent-farm/x", made)
+    tracemalloc.start()
+    try:
+        (found,) = read_checkpoints(
+            open_farm(repo).repository, ["refs/agent-farm/x"], most_bytes=_MB
+        ).values()
+        assert tracemalloc.get_traced_memory()[1] < 140 * _MB
+    finally:
+        tracemalloc.stop()
+    assert isinstance(found, NoCheckpoint)

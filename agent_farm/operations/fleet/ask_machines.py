@@ -44,7 +44,7 @@ def ask_each(
     """
     hosts: dict[str, list[str]] = {}
     for id in ids:
-        hosts.setdefault(book.builders[id].host, []).append(id)
+        hosts.setdefault(book.builder(id).host, []).append(id)
     questions = {
         host: partial(ask_machine, verb, context, book, with_ids(request, own), host, own)
         for host, own in hosts.items()

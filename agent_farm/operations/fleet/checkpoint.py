@@ -1,7 +1,7 @@
 """`fleet_checkpoint`: fetches what is new in the work of builders on other machines.
 
-The farm's server does it every 30 s while builders are elsewhere. Each machine is asked once, and one fetch
-brings what has changed. A new checkpoint is checked before it replaces the old one.
+The farm's server does it every 15 to 30 s while builders are elsewhere. Each machine is asked once, and one
+fetch brings what has changed. A new checkpoint is checked before it replaces the old one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Checkpointed(OfSeveral):
     repeats=True,
     doors=frozenset({"terminal"}),
     details="A checkpoint has a builder's files, journal and conversation; only what is new is fetched."
-    " The farm's server does this every 30 s while builders are elsewhere.",
+    " The farm's server does this every 15 to 30 s while builders are elsewhere.",
 )
 def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Failure]:
     book = refresh(context.farm)

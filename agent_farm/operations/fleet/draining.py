@@ -161,8 +161,8 @@ def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Mov
     with checkpoint_lock(farm, host):
         try:
             take_over(farm, read_book(farm), host, id, interrupt=request.interrupt)
-            place(context, id, read_book(farm).builders[id], on, say=None, yes=request.yes)
-        except AgentFarmError:
+            place(context, id, read_book(farm).builder(id), on, say=None, yes=request.yes)
+        except (AgentFarmError, OSError):
             _go_on_there(context, one)
             raise
     was, placed = one.status, read_book(farm).builders.get(id)

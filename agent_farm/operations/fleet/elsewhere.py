@@ -225,7 +225,7 @@ def reviewed_here(context: Context, ids: Sequence[str]) -> Context:
 
 def with_view(context: Context, book: Book, ids: Collection[str]) -> Context:
     farm = context.farm
-    known = {id: record_here(farm, id, book.builders[id]) for id in ids}
+    known = {id: record_here(farm, id, book.builder(id)) for id in ids}
     for id in known:  # what is kept here of its work: a proof, a review, a pull request
         make_directory(farm.run(id).directory)
     registry = RegistryWithFleet(farm.registry.paths, known)

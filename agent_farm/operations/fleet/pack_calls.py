@@ -59,7 +59,7 @@ def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, m
             raise too_much(host)
         try:
             if offset:
-                take_pack(root, pack)
+                take_pack(root, pack, most_bytes=most_bytes)
             set_refs(root, {ours: given.commits[theirs] for theirs, ours in refs.items()})
         except GitError as error:
             what = f"{host} has not sent the whole history"

@@ -96,14 +96,14 @@ def ask_about(farm: Farm, id: str) -> Withdrawn:
     """Whether its machine has it, asked now, whatever was seen before. What is only just being made there
     comes to nothing."""
     term, book = next_term(farm), read_book(farm)
-    placed = book.builders[id]
+    placed = book.builder(id)
     asked = Withdraw(id, term, held=placed.term)
     return answer_of(Withdrawn, call(book, placed.host, "withdraw", to_builtins(asked)), placed.host)
 
 
 def _has_none(book: Book, id: str) -> bool:
     try:
-        call(book, book.builders[id].host, "path", {"id": id})
+        call(book, book.builder(id).host, "path", {"id": id})
     except NotFound:
         return True
     return False
@@ -114,10 +114,10 @@ def take_off(context: Context, id: str, found: Withdrawn) -> Removal:
     was fetched of it stays, as a branch."""
     if found.removal is not None and found.removal.id == id:
         return structs.replace(found.removal, branch=_take_down(context, id))
-    if kept := take_what_came(context.farm, id, read_book(context.farm).builders[id]):
+    if kept := take_what_came(context.farm, id, read_book(context.farm).builder(id)):
         context.tell(kept)
     with edit_book(context.farm) as held:
-        placed = held[0].builders[id]
+        placed = held[0].builder(id)
         held[0] = held[0].without_builder(id)
     release_slot(held[0], id, placed)
     goes = placed.new_branch and drop_branch(context.farm.repository, placed.branch, placed.base_commit)
@@ -131,12 +131,12 @@ def _take_down(context: Context, id: str) -> str | None:
     checkpoint is deleted, since the machine's trash has everything.
     """
     farm = context.farm
-    placed = read_book(farm).builders[id]
+    placed = read_book(farm).builder(id)
     tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
     goes = bool(placed.new_branch and tip and drop_branch(farm.repository, placed.branch, tip))
     drop(farm.repository, kept_ref(id))
     with edit_book(farm) as held:
-        placed = held[0].builders[id]
+        placed = held[0].builder(id)
         removed = {**held[0].removed, id: structs.replace(placed, row=None, checkpoint=None)}
         held[0] = structs.replace(held[0].without_builder(id), removed=removed)
     release_slot(held[0], id, placed)

@@ -54,8 +54,8 @@ def recover_elsewhere(context: Context, book: Book, request: Recover, ids: Seque
 
 
 def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterator[Any]:
-    book = refresh(context.farm, {book.builders[id].host})
-    placed = book.builders[id]
+    book = refresh(context.farm, {book.builder(id).host})
+    placed = book.builder(id)
     if request.on is None or (request.on == placed.host and not placed.gone):
         asked = structs.replace(with_ids(request, [id]), on=None)
         found: Recovered = ask_machine(recover, context, book, asked, placed.host, [id])
@@ -80,7 +80,7 @@ def silent(book: Book) -> set[str]:
 
 
 def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
-    placed = book.builders[id]
+    placed = book.builder(id)
     machine = book.machine(placed.host)
     if not placed.gone and not is_lost(farm, machine):
         if machine.problem is None:
@@ -167,8 +167,9 @@ def _place_there(
         answer = answer_of(PlacedAgain, document, on)
         row = row_of(id, now, answer.builder)
     with edit_book(farm) as held:
-        known = structs.replace(held[0].builders[id], is_known=True, row=row)
-        held[0] = held[0].with_builder(id, known)
+        if id in held[0].builders:  # else it was pruned meanwhile
+            known = structs.replace(held[0].builders[id], is_known=True, gone=False, row=row)
+            held[0] = held[0].with_builder(id, known)
     return answer
 
 
@@ -243,7 +244,7 @@ def _note_moved(
 
 def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
     """Brings home its earlier work there, which makes room; if that is gone there is nothing to fetch."""
-    bring_home(farm, refresh(farm, {on}))
+    bring_home(farm, refresh(farm, {on}), on)
     book = read_book(farm)
     terms = [one.term for one in book.left if (one.id, one.host) == (id, on) and one.commit is None]
     if terms and _is_still_on(book, on, id, terms[-1]):
@@ -288,7 +289,10 @@ def _has_room(book: Book) -> bool:
 def _place_lost(context: Context, placings: Placings, book: Book, id: str) -> None:
     try:
         with placings.at_work():
-            placed = _require_lost(context.farm, book, id)
+            now = read_book(context.farm)
+            if not is_lost(context.farm, now.machine(now.builder(id).host)):
+                return  # its machine has answered while others were placed
+            placed = _require_lost(context.farm, now, id)
         place(context, id, placed, FLEET, say=None, yes=False, placings=placings)
     except AgentFarmError as error:
         with edit_book(context.farm) as held, suppress(KeyError):

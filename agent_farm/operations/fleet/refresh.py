@@ -74,7 +74,7 @@ def refresh(
         now = before
         for host, answer in found.items():
             if host in now.machines:
-                now = _noted(now, host, answer, making, is_quick=seconds < PATIENT_SECONDS)
+                now = _noted(now, book, host, answer, making, is_quick=seconds < PATIENT_SECONDS)
         held[0] = before if _as_before(before, now, asked) else now
     for id in before.removed.keys() & now.builders.keys() - now.removed.keys():
         with suppress(AgentFarmError):  # else it comes with its work
@@ -105,8 +105,15 @@ def asking_lock(farm: Farm, host: str) -> Path:
 
 
 def _noted(
-    book: Book, host: str, answer: _Told | AgentFarmError, making: Collection[str], *, is_quick: bool
+    book: Book,
+    asked: Book,
+    host: str,
+    answer: _Told | AgentFarmError,
+    making: Collection[str],
+    *,
+    is_quick: bool,
 ) -> Book:
+    """`asked` is the book as it was before: an answer says nothing of a builder that was placed since."""
     machine, builders, removed = book.machines[host], dict(book.builders), dict(book.removed)
     if isinstance(answer, Overdue) and is_quick:
         machine = replace(machine, is_late=True)
@@ -120,13 +127,21 @@ def _noted(
             if id in answer.rows:
                 builders[id] = replace(placed, row=answer.rows[id], is_known=True, gone=False)
                 removed.pop(id, None)
-            elif id in making:
+            elif id in making or not _is_same_placing(asked.builders.get(id), placed):
                 continue
             elif id in removed:  # it was to come back, and did not
                 del builders[id]
             else:
                 builders[id] = replace(placed, gone=True)
     return replace(book, machines={**book.machines, host: machine}, builders=builders, removed=removed)
+
+
+def _is_same_placing(before: Placed | None, now: Placed) -> bool:
+    return before is not None and (before.host, before.term, before.is_known) == (
+        now.host,
+        now.term,
+        now.is_known,
+    )
 
 
 def _missed(machine: Machine, now: float) -> Machine:
@@ -206,7 +221,7 @@ def fetch_all(farm: Farm, book: Book, ids: Collection[str], tell: Tell) -> list[
 
 
 def _bring_home(farm: Farm, book: Book, id: str, tell: Tell) -> None:
-    placed = book.builders[id]
+    placed = book.builder(id)
     machine = book.machine(placed.host)
     if machine.problem or machine.is_late:
         take_checkpoint(farm, id, placed)

@@ -17,7 +17,7 @@ from msgspec import structs
 from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT
 from agent_farm.consent import require_consent
-from agent_farm.errors import AgentFarmError, Unreachable, UsageError
+from agent_farm.errors import AgentFarmError, Unreachable, UsageError, as_farm_error
 from agent_farm.farm.base_commit import Start
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Placed, edit_book, next_term, read_book
@@ -109,7 +109,11 @@ def _spawn(context: Context, placings: Placings, host: str, wanted: Wanted) -> S
             if answer.builder is None:
                 return answer
             row = row_of(id, placed, answer.builder)
-        _note_made(farm, id, structs.replace(placed, is_known=True, row=row), start, base)
+            try:
+                _note_made(farm, id, structs.replace(placed, is_known=True, row=row), start, base)
+            except (AgentFarmError, OSError) as error:  # it runs, and is on record as one that may be there
+                what, why = f"{id} is on {placed.host}, but that was not noted", as_farm_error(error).sentence
+                raise Unreachable(what, why=why) from error
     return structs.replace(answer, builder=structs.replace(answer.builder, host=placed.host))
 
 

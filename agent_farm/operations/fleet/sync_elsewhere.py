@@ -19,7 +19,7 @@ def sync(verb: Operation[Any, Any], context: Context, request: Any, ids: Sequenc
     """The bases travel with the look before it."""
     farm = context.farm
     book = read_book(farm)
-    book = refresh(farm, {book.builders[id].host for id in ids})
+    book = refresh(farm, {book.builder(id).host for id in ids})
     for part in ask_each(verb, context, book, request, ids):
         if isinstance(part, Synced):
             placed = book.builders[part.id]

@@ -13,7 +13,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Placed
 from agent_farm.fleet.calling import is_of_cluster, line_to
 from agent_farm.git.checkpoint_reading import read_checkpoint
-from agent_farm.git.checkpoints import commit_at, kept_ref, set_aside
+from agent_farm.git.checkpoints import commit_at, drop, kept_ref, set_aside
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import TooLong
 from agent_farm.git.other_machine import (
@@ -106,7 +106,11 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
     commit = commit_at(farm.repository, coming) or fetched_commit(farm.repository, id)
     if commit is None:
         raise NotFound(f"The branch of {id} could not be fetched")
-    _require_small(farm, placed, commit, before)
+    try:
+        _require_small(farm, placed, commit, before)
+    except AgentFarmError:
+        drop(farm.repository, coming)
+        raise
     take_work(farm.repository, id, placed.branch, commit, before or placed.base_commit)
 
 

@@ -22,7 +22,7 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.placing_again import place_again
 from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.trash import begun_removals, list_kept
-from agent_farm.fleet.terms import Superseded, hold, raise_lowest, read_terms, require_valid, superseded
+from agent_farm.fleet.terms import hold, raise_lowest, read_terms, require_valid, superseded
 from agent_farm.operations.operation import Answer, Context, Failure
 from agent_farm.operations.prune import Removal
 from agent_farm.operations.restore import Restore, Restored, restore
@@ -151,7 +151,7 @@ def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:
         return PlacedAgain(show_builder(farm, record.id), started=True)
     why = "placed here from its last checkpoint"
     record, starts = place_again(farm, record, asked.ref, most_bytes=asked.most_bytes, why=why)
-    hold(farm, record.id, asked.term)
+    hold_or_undo(farm, record.id, asked.term)
     return start_placed(context_for_home(farm, told), record.id, asked.say, starts=starts, yes=asked.yes)
 
 
@@ -183,9 +183,10 @@ def restored(context: Context, asked: Restore) -> Restored:
 
 
 def hold_or_undo(farm: Farm, id: str, term: int) -> None:
-    """Home may have taken it off its list while it was made: then it goes into the trash."""
+    """Home may have taken it off its list while it was made, or the disk be full: then it goes into the
+    trash, since home takes it for one that was not made."""
     try:
         hold(farm, id, term)
-    except Superseded:
+    except (AgentFarmError, OSError):
         list(prune_several(farm, [id], Waived(True, True, True)))
         raise

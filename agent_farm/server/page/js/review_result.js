@@ -111,7 +111,8 @@ export function resultView(view, id) {
   const placeFiles = keyedList(
     files,
     ({ file, comments, isCut }) => fileCard(file, { ...make, comments }, isCut),
-    (one) => one.file.path,
+    // one that became a link, say, is a file that is gone and a new one
+    (one) => `${one.file.kind === "deleted" ? "-" : "+"}${one.file.path}`,
   );
 
   async function change(verb, request) {

@@ -194,7 +194,7 @@ def test_nobody_returns_before_what_was_left_has_come(
     left = Left("x", "other", 1)
     store_book(here, builders={"x": placed}, left=(left,), terms=2)
     monkeypatch.setattr(recover_elsewhere, "refresh", lambda farm, hosts: read_book(farm))
-    monkeypatch.setattr(recover_elsewhere, "bring_home", lambda farm, book: {})
+    monkeypatch.setattr(recover_elsewhere, "bring_home", lambda farm, book, only: {})
     monkeypatch.setattr(recover_elsewhere, "call", lambda *given: {"there": is_there})
     if not is_there:
         with _moved(here, "x", placed, "other"):

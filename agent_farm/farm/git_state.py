@@ -94,6 +94,8 @@ def git_states(
     Of the builders in `still`, which do nothing, most of those are not asked whose files look as they did.
     Where path, `.git` and git's own record do not name each other, no git runs, and the state says why.
     """
+    if not records:
+        return {}
     begin, bound = time.monotonic(), FRESH_SECONDS if fresh else BOUND_SECONDS
     remembered = _load(_file(farm))
     looks = {record.id: look_at(farm, record) for record in records}

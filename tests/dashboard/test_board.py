@@ -90,7 +90,7 @@ def test_an_address_is_good_once(dashboard: Dashboard, visit: Open) -> None:
     first.page.wait_for_url(f"{dashboard.address}/")
     second.expect("401")
     second.page.goto(address)
-    second.page.wait_for_selector("text=used up")
+    second.page.wait_for_selector("text=has been used")
     assert second.page.url == f"{dashboard.address}/login"
 
 

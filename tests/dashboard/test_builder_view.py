@@ -79,7 +79,7 @@ def test_the_keyboard_comes_back_from_what_it_did(idle: str, visit: Open) -> Non
     one = opened(visit(), idle)
     one.page.focus("[data-action=merge]")
     one.page.keyboard.press("Enter")
-    one.page.wait_for_selector("dialog >> text=It has no commit that has not landed.")
+    one.page.wait_for_selector("dialog >> text=It has no commits that have not landed.")
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("dialog", state="detached")
     wait_until(lambda: focused_action(one) == "merge", timeout=60, what="the focus to be on merge")

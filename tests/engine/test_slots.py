@@ -15,7 +15,6 @@ from agent_farm.engine.child import answer_here
 from agent_farm.engine.plain import Plain, PlainMachine
 from agent_farm.errors import AgentFarmError, NoRoom, Unreachable
 from agent_farm.farm.farm import Farm, open_farm
-from agent_farm.fleet import calling
 from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book
 from agent_farm.fleet.calling import slot_name
 from agent_farm.operations.fleet.draining import FleetDrain, fleet_drain
@@ -38,7 +37,7 @@ def plain(tmp_path: Path, repo: Path, short: Path, monkeypatch: pytest.MonkeyPat
     runtime.mkdir()
     node = Machines(tmp_path / "machines", runtime, runtime).machine("n1")
     made = Plain({"n1": PlainMachine(lambda data, seconds: answer_here(data, seconds, node.environment), 1)})
-    monkeypatch.setattr(calling, "Held", lambda address, tls: made)
+    monkeypatch.setattr("agent_farm.engine.held.Held", lambda address, tls: made)
     with edit_book(open_farm(repo)) as held:
         held[0] = Book(held[0].farm, cluster=Cluster("127.0.0.1:1"))
     yield made

@@ -94,7 +94,7 @@ def test_a_disk_that_is_full_at_each_step(spawn: Callable[..., Spawned], af: Af)
     one = spawn()
     (one.worktree / "left.txt").write_text("not committed\n")
     farm = open_farm(one.repo)
-    make_checkpoint(farm, farm.registry.read()[one.id], Status("idle", "process"))
+    make_checkpoint(farm, farm.registry.read()[one.id], Status("idle", "process"), one.tip, None)
     done = subprocess.run(
         [sys.executable, "-m", "tests.farm.full_disk", one.id, checkpoint_ref(one.id)],
         cwd=one.repo,

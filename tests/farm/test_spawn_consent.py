@@ -102,11 +102,11 @@ def test_at_a_terminal_it_is_asked_once(repo: Path, af: Af) -> None:
     code, out, shown = at_a_terminal(repo, "y\n", "Fix")
     assert code == 0, shown
     assert "echo prepared > prepared.local" in shown
-    assert "Agree" in shown
+    assert "Approve" in shown
     assert out.startswith("task-")
     code, _, shown = at_a_terminal(repo, "", "Fix")
     assert code == 0
-    assert "Agree" not in shown
+    assert "Approve" not in shown
     assert af("spawn", "--runtime", "demo", "Fix").returncode == 0
 
 

@@ -105,7 +105,7 @@ def test_what_was_written_before_a_checkout_that_fails_stays(tmp_path: Path, rep
     env = before_the_checkout(tmp_path / "shim", f"echo mine > mine.txt; {lock}")
     done = af("spawn", "--runtime", "demo", "Fix it", env=env)
     assert done.returncode == 1, done
-    assert "holds mine.txt" in done.stderr
+    assert "it has mine.txt" in done.stderr
     (file,) = repo.glob(".builders/*/mine.txt")
     assert file.read_text() == "mine\n"
     assert "mine.txt" in af("status", "--json").stdout

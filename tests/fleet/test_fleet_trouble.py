@@ -158,7 +158,7 @@ def test_a_machine_that_answers_for_another(af: Af, big: Node) -> None:
     big.program.write_text(f'#!/bin/sh\n{AF} "$@" | sed -u \'s#"id": "{id}"#"id": "other"#g\'\n')
     assert '"id": "other"' not in ok(af, "status", "--fresh", "--json")
     done = af("capture", id)
-    assert "answered for 'other', which it was not asked about" in done.stderr
+    assert "answered about 'other', which it was not asked about" in done.stderr
 
 
 def test_an_answer_without_end_is_cut(af: Af, big: Node, repo: Path) -> None:

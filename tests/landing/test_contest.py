@@ -74,7 +74,7 @@ def test_everybodys_new_tests_run_on_everybodys_code(three: list[Spawned], af: A
     assert best["reasons"] == [
         f"passes the new tests of {tested.id}, {wrong.id}", "has no new tests to run on the others' code"
     ]  # fmt: skip
-    assert second["reasons"][1] == f"its own new tests fail on {wrong.id}"
+    assert second["reasons"][1] == f"its own new tests fail on the code of {wrong.id}"
     assert last["reasons"][0] == f"fails the new tests of {tested.id} (1 of 1)"
     assert (second["files"], second["added"], second["deleted"]) == (3, 4, 2)
     assert second["tests"] == ["tests/test_first", "tests/test_sum"]

@@ -294,7 +294,7 @@ def test_each_of_several_is_told_when_one_is_refused(committed: Committed, af: A
     assert log(repo, "--no-merges", "--topo-order") == ["step 1", "first"]
     told = af("merge", one.id, two.id, three.id)
     assert told.stdout == f"{one.id} has nothing to land\n"
-    assert f"Merged before that: {one.id}\nNot tried: {three.id}\n" in told.stderr
+    assert f"Merged before that, and still merged: {one.id}\nNot tried: {three.id}\n" in told.stderr
 
 
 def test_what_is_not_committed_stays_with_its_builder(committed: Committed, af: Af, repo: Path) -> None:

@@ -87,4 +87,4 @@ def test_an_event_that_is_cut_off_is_told_as_that(tmp_path: Path) -> None:
     parser.line('{"type":"message","role":"assistant","content":"half of i')
     failure = parser.result(Ended(stderr="Ripgrep is not available. Falling back to GrepTool."), None).failure
     assert failure is not None
-    assert "broke off" in failure.message
+    assert "ended in the middle of an event" in failure.message

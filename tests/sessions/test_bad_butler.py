@@ -67,4 +67,4 @@ def test_a_runtime_named_for_one_session_has_to_speak_the_transport(repo: Path, 
     done = af("run", "--runtime", "demo", "x")
     assert done.returncode == 2
     assert "health serves its sessions over sse" in done.stderr
-    assert "demo speaks streamable HTTP only" in done.stderr
+    assert "demo only speaks streamable HTTP" in done.stderr

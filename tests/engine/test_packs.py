@@ -112,9 +112,9 @@ def test_of_a_checkpoint_only_what_is_new_travels(
     send_packs(farm, BOOK, "n1", {"refs/agent-farm/home/a": commit})
     sizes = list[int]()
 
-    def take(root: Path, pack: BinaryIO) -> None:
+    def take(root: Path, pack: BinaryIO, *, most_bytes: int | None = None) -> None:
         sizes.append(pack.seek(0, os.SEEK_END))
-        take_pack(root, pack)
+        take_pack(root, pack, most_bytes=most_bytes)
 
     monkeypatch.setattr(pack_calls, "take_pack", take)
     noise = os.urandom(PIECE).hex()

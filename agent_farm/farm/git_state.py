@@ -110,16 +110,7 @@ def git_states(
     trees, found = _own_trees(farm, order if fresh else order[:_MOST_ASKED])
     order = [record for record in order if record.id in trees]
     if order or left:
-        compared = _Compared()
-        with git_deadline(begin + bound * _ASKING_PART - time.monotonic()):
-            reading = Asking(
-                {record.id: partial(tree_state, trees[record.id]) for record in order}, until=begin + bound
-            )
-            until = begin + bound * _ASKING_PART
-            work = partial(_compare, farm, records, trees, left, remembered, compared, until)
-            comparing = Asking({"": work}, until=begin + bound)
-            states = reading.answers()
-            comparing.answers()
+        states, compared = _ask(farm, records, order, trees, left, remembered, begin, bound)
         now = time.time()
         found |= {
             record.id: _joined(
@@ -137,6 +128,29 @@ def git_states(
     # what was wrong with one at an earlier look may have been mended since
     known = {id: state for id, state in remembered.items() if state.problem is None} | found
     return {record.id: known[record.id] for record in records if record.id in known}
+
+
+def _ask(
+    farm: Farm,
+    records: Sequence[BuilderRecord],
+    order: Sequence[BuilderRecord],
+    trees: Mapping[str, BuilderTree],
+    left: Mapping[str, GitState],
+    remembered: Mapping[str, GitState],
+    begin: float,
+    bound: float,
+) -> tuple[dict[str, TreeState], _Compared]:
+    """The worktrees in `order` and, beside them, the commits of all: what was there within the bound."""
+    compared, until = _Compared(), begin + bound * _ASKING_PART
+    with git_deadline(until - time.monotonic()):
+        reading = Asking(
+            {record.id: partial(tree_state, trees[record.id]) for record in order}, until=begin + bound
+        )
+        work = partial(_compare, farm, records, trees, left, remembered, compared, until)
+        comparing = Asking({"": work}, until=begin + bound)
+        states = reading.answers()
+        comparing.answers()
+    return states, compared
 
 
 def _own_trees(

@@ -54,18 +54,18 @@ def _block(command: click.Command, context: click.Context) -> str:
 
 
 BOARD = """\
-`af` by itself in a terminal, or `af board`, shows all builders on one screen: look, move and act without
-typing an id.
+Typed alone in a terminal, `af` opens the board, as `af board` does: it shows all builders on one screen,
+where you can look at them, move between them and act on them without typing an id.
 
-Builders are ordered by what they need: first those that need you, with their question, then failed, proven,
-working, queued, idle and ended ones. A line has the state and its age, git as in `af status`, the id if there
-is room, and the task. Beside or below the list is the builder under the cursor: its screen right now, its
-diff, its log, or what it conflicts with.
+Builders are ordered by what they need: first those that need you, each with its question, then failed,
+proven, working, queued, idle and ended ones. A line shows the state and its age, git as in `af status`, the
+id if there is room, and the task. Beside or below the list is the selected builder: its screen right now,
+its diff, its log, or what it conflicts with.
 
 ![Ten builders land on the board](ten-builders.svg)
 
-This is a recording by `python -m tools.record_board`;
-`asciinema play docs/ten-builders.cast` plays it in a terminal.
+`python -m tools.record_board` made this recording; `asciinema play docs/ten-builders.cast` plays it in a
+terminal.
 
 Everything is live: a hook's report shows at once. While nothing happens, only the visible screen is polled.
 
@@ -73,36 +73,36 @@ Everything is live: a hook's report shows at once. While nothing happens, only t
 | --- | --- |
 """
 BOARD_ENDS = """
-A key in brackets does nothing for the builder under the cursor; press it, and the line above the keys
-says why. With `␣` several are marked, with `*` a whole group, and message, land, stop, resume and prune act
-on all of them. A click on a line or a key does the same as moving there or pressing it.
+A key in brackets has no effect on the selected builder; press it, and the line above the keys says why. `␣`
+marks several builders, `*` a whole group, and message, land, stop, resume and prune then act on all of
+them. Clicking a line selects it; clicking a key presses it.
 
-- **answer** shows the builder's screen with the options of its dialog; the keys you press go to it, `x` as
-  its Esc, and the box closes once the question is answered.
-- **land** shows what would land, and puts it into the [landing queue](landing.md#af-land), which works on by
-  itself, also when you leave the board. A line below the first says how far it is, and each builder in the
-  queue is marked `to land`, `checking` or `passed`. If it stopped, `l` continues or empties it.
-  Where no check is declared, work is merged at once.
-- **prune** shows first what would be lost. What is removed can be brought back (`u`).
-- **review** opens the [review](review.md) at this builder, or of the marked ones alone; `Esc` or `q` comes
-  back to the board.
-- **attach** gives the terminal to the builder's own session; its status line says how to come back.
-- **create** takes a task; `Ctrl+E` writes it in `$EDITOR`. What the repository wants to run and nobody has
-  agreed to yet is shown, and `Y` agrees.
+- **answer** shows the builder's screen and the options of its dialog. The keys you press go to the builder,
+  with `x` for Esc; the box closes once the question is answered.
+- **land** shows what would land, and puts it into the [landing queue](landing.md#af-land), which keeps
+  working after you leave the board. The second line shows its progress, and each builder in the queue is
+  marked `to land`, `checking` or `passed`. If the queue stopped, `l` continues or empties it. If no check
+  is declared, work is merged at once.
+- **prune** first shows what would be lost. `u` brings removed builders back.
+- **review** opens the [review](review.md) at this builder, or for the marked ones only; `Esc` or `q`
+  returns to the board.
+- **attach** gives the terminal to the builder's own session, whose status line says how to return.
+- **create** asks for a task; `Ctrl+E` opens `$EDITOR` to write it. If the repository wants to run something
+  that you have not approved yet, that is shown, and `Y` approves it.
 
-60 columns and 16 rows suffice; from 120 columns the view stands beside the list, below 24 rows `v` shows
-it. Colours are the terminal's own, and nothing is told by colour alone (`NO_COLOR` is honoured).
+60 columns and 16 rows are enough; from 120 columns the view is beside the list, and below 24 rows `v` shows
+it. The colours are your terminal's own, and none carries information alone (`NO_COLOR` works).
 
 ## Inside tmux, and over ssh
 
-`af tmux` prints a key that opens the board as a popup, and a segment for the status line that says how many
-builders need you:
+`af tmux` prints a key binding that opens the board as a popup, and a status line segment that shows how
+many builders need you:
 
 ```
 af tmux >> ~/.tmux.conf
 ```
 
-Over ssh it is a terminal program like any other: `ssh -t HOST 'cd repository && af'`.
+Over ssh it works like any terminal program: `ssh -t HOST 'cd repository && af'`.
 """
 
 
@@ -112,38 +112,39 @@ def board() -> str:
 
 
 REVIEW = """\
-`af review` shows what builders have made and nobody has landed yet, one result after the other, the riskiest
-first. Without a terminal, or with `--list`, it prints the list; its options do each step alone.
+`af review` shows builders' work that has not landed yet, one result at a time, the riskiest first. Without
+a terminal, or with `--list`, it prints the list of results; its options do each step by itself.
 
-How risky a result is follows from its proof, the flags in its diff, its size, and the files that it shares
-with other results. What was read, approved or rejected comes last. Above the diff is the evidence: what the
-checks said, flags, what is not committed.
+The risk of a result depends on its proof, the flags in its diff, its size, and the files that it shares
+with other results. Results that were read, approved or rejected come last. Above the diff is the evidence:
+what the checks said, the flags, and what is not committed.
 
-Only what is new since you read it is shown, also when the builder has added to its commits, amended them or
-moved them onto another base. A line stays read until it changes; a change that you read and that is gone is
-shown as `out again`, `back in` or `in its base`. `w` shows all of it.
-[Decision 140](decisions/0140-what-counts-as-read.md) says what counts as read.
+Only what is new since you read it is shown, even if the builder has added commits, amended them or rebased
+them onto another base. A line stays read until it changes. A change that you read and that no longer exists
+is shown as `out again`, `back in` or `in its base`. `w` shows everything. [Decision
+140](decisions/0140-what-counts-as-read.md) says what counts as read.
 
-Moved lines, those where only other white space differs, and generated files are folded into one line that
-says so; `⏎` opens it. White space at the beginning of a line counts in languages where it means something.
+Moved lines, lines in which only white space differs, and generated files are folded into a single line that
+says so; `⏎` unfolds it. White space at the beginning of a line counts in languages where it has a meaning.
 
 | key | does |
 | --- | --- |
 """
 REVIEW_ENDS = """
-Marks, comments and decisions are kept, and go with the builder when it is removed and restored.
+Marks, comments and decisions are stored, and are removed and restored together with the builder.
 
-- **comment** drafts a comment on the line under the cursor, or on the range that `v` began. **send** shows
-  all drafts as one message, and delivers it as `af send` does: where the builder cannot take it, they stay
-  drafts; what may have arrived is not sent again (`unconfirmed`). A sent comment is `open`, `answered` once
-  its lines have changed, or `outdated` when they cannot be found any more. It moves with its lines.
-- **approve** puts the result into the [landing queue](landing.md#af-land), unless its builder has made more
-  since you looked; its checks run before it lands. **reject** tells the builder why.
-- **undo** takes the last step back. An approval can be undone until the result lands.
+- **comment** drafts a comment on the selected line, or on the range that `v` began. **send** shows all
+  drafts as one message, and delivers it as `af send` does. If the builder cannot take it, they stay drafts;
+  what may have arrived is not sent again (`unconfirmed`). A sent comment moves with its lines. It is
+  `open`, `answered` once they have changed, or `outdated` once they can no longer be found.
+- **approve** puts the result into the [landing queue](landing.md#af-land), where its checks run before it
+  lands. It is refused if the builder has committed more since you looked. **reject** sends the builder your
+  reason.
+- **undo** takes back the last step. An approval can be undone until the result lands.
 
-The page has the same under *Review* (`v`): a click on a line's number comments on it, with the shift key on
-all lines since the one clicked before. What the result conflicts with is above its diff; in a wide window
-both sides of it stand beside each other, as images do in every one.
+The page offers the same under *Review* (`v`): click a line number to comment on that line, or click another
+with Shift to comment on the whole range. What the result conflicts with is listed above its diff. A wide
+window shows both sides of a diff next to each other; images are always shown that way.
 """
 
 
@@ -163,11 +164,11 @@ The most specific value wins: an option of the command, then an environment vari
 the table names one, then the repository, then your own file, then the default. `af config list` shows
 which file each value comes from.
 
-`af` names keys it does not know, and the nearest one it does. Commands that start something refuse
-until it is corrected (`af config unset` removes it); those that look, talk or stop warn and carry on.
+`af` reports keys that it does not know, and suggests the nearest one. Until the file is corrected (`af config
+unset` removes a key), commands that start something refuse to run; those that look, talk or stop only warn.
 """
 CONSENT = """\
-A key of `[runtimes.NAME]` wins over its like in `[spawn]`, an option of `af spawn` over both.
+A key in `[runtimes.NAME]` wins over the same key in `[spawn]`, and an option of `af spawn` over both.
 
 ## What needs your consent
 

@@ -22,10 +22,10 @@ from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
-from agent_farm.operations.fleet.asking_on import ask_on, follow_machines
 from agent_farm.operations.fleet.checkpoint import AtHome, Checkpointed
 from agent_farm.operations.fleet.clusters import ClusterUp, FleetDown, Joined
 from agent_farm.operations.fleet.draining import Drained, Marked, Moved, Stays
+from agent_farm.operations.fleet.keep_asking import ask_late_machines, follow_machines
 from agent_farm.operations.fleet.machines import ClusterShown, Fleet
 from agent_farm.operations.fleet.removing import FleetLeft
 from agent_farm.operations.for_home.answered import answered, place_of, view_pane
@@ -151,7 +151,7 @@ def look(hosts: tuple[str, ...], follow: bool) -> None:
     if follow:
         follow_machines(farm, sys.stdin.buffer)
     else:
-        ask_on(farm, hosts)
+        ask_late_machines(farm, hosts)
 
 
 def _at_home(function: Callable[..., None]) -> click.Command:

@@ -115,7 +115,7 @@ def _elsewhere(root: Path) -> Iterator[Left]:
             require_inside(root, root / place)
             text = read_plain(root / place).decode("utf-8", "replace")
             if absent := absent_tools(text):
-                yield Left(place, f"it orders {', '.join(absent)}, not installed here; af spawn --role FILE")
+                yield Left(place, f"it needs {', '.join(absent)}, not installed here; af spawn --role FILE")
 
 
 def _offered(root: Path, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

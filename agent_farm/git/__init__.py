@@ -1,5 +1,5 @@
 """The only room that talks to git.
 
-What `af spawn` and `af status` need calls the program directly, in as few processes as possible;
-the rare rest goes through GitPython, opened per call and closed.
+Commands that must be fast, such as `af spawn` and `af status`, call the git program directly, in as few
+processes as possible. The few other places use GitPython, opened for one call and closed.
 """

@@ -19,13 +19,13 @@ from agent_farm.shield import Shield
 
 
 class MergeRefused(AgentFarmError):
-    """Nothing was changed; the evidence names files."""
+    """The move was refused before anything changed; the evidence names the files in the way."""
 
     code = "merge-refused"
 
 
 class HeadMoved(MergeRefused):
-    """Somebody committed or switched meanwhile: the prepared move no longer applies."""
+    """Somebody committed or switched branches in the meantime: the prepared move no longer applies."""
 
 
 def advance(
@@ -33,9 +33,9 @@ def advance(
 ) -> None:
     """Make the move; uncommitted changes stay.
 
-    Whoever calls this holds the lock of landings, and git holds it too (`fds`). What is written first says
-    what is begun, so that a kill leaves nothing that `settle_interrupted` could not settle. `hooks` holds the
-    repository's own, of which a `reference-transaction` may refuse.
+    The caller holds the lock for landings, and git inherits it (`fds`). What is about to happen is written
+    down first, so that `settle_interrupted` can undo or finish it after a kill. `hooks` is the directory of
+    the repository's own hooks; its `reference-transaction` may refuse the move.
     """
     changes = changes_between(checkout, move.before, move.after)
     settled = True
@@ -61,8 +61,8 @@ def advance(
 
 
 def _require_untouched(checkout: Checkout, move: Move, changes: Mapping[str, Change]) -> None:
-    """It is where it was, with nothing under way, and nothing of anybody's where the merge writes."""
-    # by a copy of the index, which this brings up to date: what was only touched is no change
+    """Raise unless the checkout is where it was, nothing is under way, and no file is in the way."""
+    # refreshes the copy of the index: a file that was only touched is no change
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout)), "GIT_OPTIONAL_LOCKS": "1"}
     state = tree_state(checkout, each_file=True, env=env)
     if (state.branch, state.head) != (move.branch, move.before):
@@ -81,7 +81,7 @@ def _require_untouched(checkout: Checkout, move: Move, changes: Mapping[str, Cha
 
 
 def _in_the_way(checkout: Checkout, changes: Mapping[str, Change]) -> list[str]:
-    """Files that no commit has, ignored ones too, where the merge adds one."""
+    """Files that no commit has (ignored ones included) where the merge adds one."""
     gone = {path for path, change in changes.items() if change.after is None}
     found = []
     for path, (before, after) in changes.items():

@@ -1,4 +1,4 @@
-"""Questions asked side by side: within a bound, or each to its answer or its error."""
+"""Asks questions on several threads: until a deadline (`Asking`), or until each has an answer or an error."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _A_DAY = 86_400.0
 
 
 class Asking(Generic[K, V]):
-    """They are asked in the order given, from the moment this is made.
+    """Starts to ask at once, in the order given.
 
-    A question that fails, or takes longer than `until` (of the monotonic clock), has no answer. A program
-    that not even a kill ends (its disk hangs, for example) does not delay the others.
+    A question that fails, or has no answer by `until` (on the monotonic clock), is left out of the answers.
+    A program that not even a kill ends (because its disk hangs, say) does not delay the others.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Asking(Generic[K, V]):
             thread.start()
 
     def answers(self) -> dict[K, V]:
-        """Once all have answered, or the time is over."""
+        """The answers so far, as soon as all have answered or the time is over."""
         for thread in self._threads:
             thread.join(max(0.0, self._until - time.monotonic()))
         return dict(self._answers)
 
     def end(self) -> None:
-        """No further one is asked; returns when those that have begun are at their end."""
+        """Start no further question, and wait for those that were started."""
         self._waiting.clear()
         for thread in self._threads:
             thread.join()
@@ -60,12 +60,12 @@ class Asking(Generic[K, V]):
             try:
                 name, question = self._waiting.pop()
                 self._answers[name] = question()
-            except (IndexError, AgentFarmError, OSError):  # another thread took the last one; or no answer
+            except (IndexError, AgentFarmError, OSError):  # none left, or no answer
                 continue
 
 
 def all_at_once(questions: Mapping[K, Callable[[], V]]) -> dict[K, V]:
-    """The answer of each; raises the error of one without an answer."""
+    """All answers; if one question failed, its error is raised."""
     answers: dict[K, V] = {}
     for name, answer in side_by_side(questions, workers=len(questions)).items():
         if isinstance(answer, AgentFarmError):
@@ -80,10 +80,10 @@ def side_by_side(
     workers: int | None = None,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[K, V | AgentFarmError]:
-    """The answer or error of each; waits for all.
+    """Each question's answer or error; waits for all of them.
 
-    An interrupt begins no further one, and comes once those that had begun have ended. `step` is told how
-    many have been answered.
+    After Ctrl-C no further question is started; KeyboardInterrupt is raised once those under way have
+    ended. `step` is called with how many have been answered, and how many there are.
     """
     done = count(1)
 
@@ -112,13 +112,13 @@ def side_by_side(
 def as_asked(
     questions: Mapping[K, Callable[[], V]], *, workers: int | None = None
 ) -> Iterator[tuple[K, V | AgentFarmError]]:
-    """As `side_by_side`, each as soon as it and all before it have answered.
+    """Like `side_by_side`, but yields each answer as soon as it and all before it are there.
 
-    Even after an interrupt, the results of those that had begun are yielded.
+    After Ctrl-C, the answers of questions already started are still yielded.
     """
-    from queue import SimpleQueue  # with heapq, which a status does without
+    from queue import SimpleQueue  # loads heapq, which a status does without
 
-    ended = SimpleQueue[tuple[K, V | BaseException] | None]()  # None for a Ctrl-C
+    ended = SimpleQueue[tuple[K, V | BaseException] | None]()  # None stands for a Ctrl-C
 
     def answered(name: K, question: Callable[[], V]) -> None:
         try:
@@ -150,7 +150,7 @@ def as_asked(
 
 @contextmanager
 def _interrupts_told(tell: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C breaks in nowhere, so that no answer is lost between two steps; a second one does."""
+    """Calls `tell` on the first Ctrl-C instead of raising, so that no answer is lost; a second one raises."""
 
     def note(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""A checkout's uncommitted changes, given to a fresh worktree at the same commit: its index and its files."""
+"""Copies a checkout's uncommitted changes (index and files) to a fresh worktree at the same commit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agent_farm.git.checkout import BuilderTree, Checkout
 from agent_farm.git.entries import kind_on_disk, remove_file
 from agent_farm.git.git_process import paths_of
 
-# An index that stands alone, and says nothing of a file monitor that watches another directory.
+# Keeps the copied index in one file, without the state of a file monitor that watches another directory.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false")
 
 
 def carry_changes(source: Checkout, tree: BuilderTree, *, sparse: bool = False) -> None:
-    """What git status names at `source` is the same in `tree` afterwards; `source` is not touched.
+    """Make `git status` name the same files in `tree` as at `source`, which is not touched.
 
     Ignored files, nested repositories and submodules' own changes stay behind.
     """
@@ -33,7 +33,7 @@ def carry_changes(source: Checkout, tree: BuilderTree, *, sparse: bool = False) 
             tree.run("sparse-checkout", "reapply")
         paths = [path for path in (*state.dirty, *state.untracked) if not path.endswith("/")]
         for path in paths:
-            if kind_on_disk(tree, path) not in ("directory", "blocked"):  # a submodule's; behind a link
+            if kind_on_disk(tree, path) not in ("directory", "blocked"):  # inside a submodule; behind a link
                 remove_file(tree.path, path)
         for path in paths:
             _copy(source.path, tree.path, path)
@@ -43,10 +43,10 @@ def carry_changes(source: Checkout, tree: BuilderTree, *, sparse: bool = False) 
 
 
 def _refresh(tree: BuilderTree, carried: set[str]) -> None:
-    """Have the index know the new files' times and sizes.
+    """Bring the new files' times and sizes into the index.
 
-    Where settings of line ends or filters changed since `source` was checked out, an unchanged file has
-    another size here, which git takes for a change; without the old size it compares the content.
+    If line-ending settings or filters changed since `source` was checked out, an unchanged file has
+    another size here, and git takes that for a change. Without the old size, git compares the content.
     """
     tree.run("update-index", "-q", "--refresh", ok=(0, 1))
     names = paths_of(tree.run("diff-files", "-z", "--name-only"))
@@ -59,13 +59,13 @@ def _refresh(tree: BuilderTree, carried: set[str]) -> None:
 
 def _carry_index(source: Checkout, tree: BuilderTree) -> None:
     copy = tree.git_dir / "agent-farm-carried"
-    shutil.copy2(source.index, copy)  # with its time: git compares it with the times of the files
+    shutil.copy2(source.index, copy)  # keeps its time, which git compares with those of the files
     source.run(*_PLAIN, "update-index", "--force-write-index", env={"GIT_INDEX_FILE": str(copy)})
     os.replace(copy, tree.index)
 
 
 def _copy(source: Path, root: Path, path: str) -> None:
-    """Files and links; nothing that a link on the way leads to."""
+    """Copy a file or a link, unless its directory is reached through a link."""
     file, target = source / path, root / path
     place = os.path.join(os.path.realpath(source), os.path.dirname(path))
     with suppress(FileNotFoundError, NotADirectoryError):

@@ -30,10 +30,10 @@ STATUS = ("--porcelain=v2", "-z", "--branch", "--no-renames", "--no-ahead-behind
 
 
 class TreeState(Struct, frozen=True):
-    """A checkout against its HEAD. `head` is None before the first commit, `branch` when detached.
+    """What `git status` says of a checkout. `head` is None before the first commit, `branch` when detached.
 
-    `ignored` are the directories and files that git ignores there, where that was asked.
-    `unread` is what git warned about: a directory it may not read, say, of which it then says nothing.
+    `ignored` lists ignored files and directories, if they were asked for.
+    `unread` holds git's warnings: about a directory it may not read, for example, and so says nothing about.
     """
 
     dirty: tuple[str, ...]
@@ -50,7 +50,7 @@ class TreeState(Struct, frozen=True):
 
 
 def changed_below(where: Checkout, paths: Sequence[str]) -> TreeState:
-    """Uncommitted changes in these files and directories, each file named."""
+    """Uncommitted changes in these files and below these directories; every file is named."""
     named = (f":(top,literal){path}" for path in paths)
     return parse_status(where.run("status", *STATUS, "--untracked-files=all", "--", *named))
 
@@ -62,7 +62,7 @@ def tree_state(
     with_ignored: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> TreeState:
-    """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`)."""
+    """Tracked paths that differ from HEAD, and untracked ones (whole directories, unless `each_file`)."""
     files = "--untracked-files=all" if each_file else "--untracked-files=normal"
     ignored = ("--ignored=traditional",) if with_ignored else ()
     question = ("status", *STATUS, files, *ignored)
@@ -71,12 +71,12 @@ def tree_state(
 
 
 def operation_of(where: Checkout) -> Operation | None:
-    """What git has begun there and not ended."""
+    """The operation, such as a rebase, that was begun there and has not ended."""
     return next((name for file, name in _OPERATIONS if os.path.lexists(where.git_dir / file)), None)
 
 
 def parse_status(output: str) -> TreeState:
-    """The output of `git status` with `STATUS`; it does not say which operation is under way."""
+    """Parse the output of `git status` with `STATUS`, which does not say what operation is under way."""
     facts: dict[str, str] = {}
     dirty, untracked, ignored = [], [], []
     for entry in paths_of(output):

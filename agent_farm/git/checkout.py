@@ -1,9 +1,9 @@
-"""How git is run in a checkout; and the only way in one that somebody else writes to.
+"""How git is run in a checkout; and the only way to run it in a worktree that somebody else writes to.
 
 Whoever works in a worktree may replace its `.git`, and a git directory names commands that git runs: a file
-system monitor, hooks, filters. So git is never left to find its directory there. It is told which one to
-use, after `.git`, git's own record of the worktree and the path name each other; these are read as plain,
-short files. It gets a small environment, and what is configured to run on its own is off, except filters.
+system monitor, hooks, filters. So git never looks for its directory there. It is told which one to use, once
+`.git`, git's own record of the worktree and the path all name each other; these are only read as plain, short
+files. git gets a small environment, and whatever configuration would run unasked is off, except filters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LONGEST = 16_384  # bytes of a file that holds one path or one name
 _COMMIT = re.compile(OBJECT_NAME)
 _PREFIX = "refs/heads/"
 
-# On the command line they win over every file, and git hands them on to the gits it starts.
+# Given on the command line, these override every file; git passes them on to the gits that it starts.
 _SETTINGS = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -48,20 +48,20 @@ _SETTINGS = (
     "gc.auto=0",
     "maintenance.auto=false",
 )
-# Looking into a submodule is running git by what is configured there; and files may name programs that show
-# their differences. Only an option keeps every command from it.
+# To look into a submodule, git runs there by that submodule's configuration; and attributes may name programs
+# that show differences. Only an option on the command line stops every command from either.
 _NOT_INTO = "--ignore-submodules=dirty"
 NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--submodule=short", _NOT_INTO)
 _OPTIONS = dict.fromkeys(("diff", "diff-files", "diff-index", "diff-tree", "log", "show"), NO_PROGRAMS) | {
     "status": (_NOT_INTO,)
 }
 
-# What status shows if git must not be asked.
+# What status shows for a worktree in which git must not be run.
 Word = Literal["no tree", "not ours"]
 
 
 class WorktreeMismatch(AgentFarmError):
-    """git is not run there; `word` says it in a table."""
+    """git must not be run there; `word` says why, in a table."""
 
     code = "worktree-mismatch"
 
@@ -73,41 +73,41 @@ class WorktreeMismatch(AgentFarmError):
 
 
 class Head(Struct, frozen=True):
-    """What a checkout stands on; no branch when HEAD is detached."""
+    """The commit a checkout is at, and its branch: None when HEAD is detached."""
 
     commit: str
     branch: str | None
 
 
 class CheckedOut(Struct, frozen=True):
-    """What HEAD says: a branch, or a commit when it is detached."""
+    """What HEAD holds: a branch or, when detached, a commit."""
 
     branch: str | None
     commit: str | None
 
     @property
     def name(self) -> str:
-        """How git is asked for its commit, in the repository."""
+        """The name by which git finds its commit, from anywhere in the repository."""
         return f"{_PREFIX}{self.branch}" if self.branch is not None else self.commit or ""
 
 
 class Checkout(Struct, frozen=True):
-    """Files, index and HEAD; `git_dir` has the last two, and a linked worktree one of its own.
+    """A checkout: files, index and HEAD. A linked worktree has a `git_dir` of its own for the last two.
 
-    This one its user alone writes to. git is told where it is, so that nothing is looked for.
+    Only its user writes to this one. git is told where everything is, so that it looks for nothing.
     """
 
     path: Path
     git_dir: Path
     common_dir: Path
 
-    # A file system monitor that git starts would live on, and hold the locks that are passed.
+    # A file system monitor started by git would outlive it, and keep the locks that were passed to it.
     settings: ClassVar[Sequence[str]] = ("core.fsmonitor=false", "core.hooksPath=/dev/null")
     options: ClassVar[Mapping[str, Sequence[str]]] = {"status": ("--ignore-submodules=none",)}
 
     @property
     def worktree_name(self) -> str | None:
-        """git's own name of a linked worktree, None for the main checkout."""
+        """git's name for a linked worktree; None for the main checkout."""
         return self.git_dir.name if self.git_dir != self.common_dir else None
 
     @property
@@ -115,7 +115,7 @@ class Checkout(Struct, frozen=True):
         return self.git_dir / "index"
 
     def run(self, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
-        """As `run_git`; the working directory is the top of the checkout."""
+        """`run_git` here; the working directory is the top of the checkout."""
         return self.run_bytes(*args, ok=ok, **options).decode("utf-8", "surrogateescape")
 
     def run_bytes(self, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> bytes:
@@ -125,7 +125,7 @@ class Checkout(Struct, frozen=True):
         return output
 
     def ask(self, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
-        """As `ask_git`."""
+        """`ask_git` here."""
         at = command_at(args) + 1
         own = self.options.get(str(args[at - 1]), ())
         settings = (argument for setting in self.settings for argument in ("-c", setting))
@@ -133,7 +133,7 @@ class Checkout(Struct, frozen=True):
         return ask_git(self.path, *given, *args[:at], *own, *args[at:], **self._in(options))
 
     def checked_out(self) -> CheckedOut:
-        """Read from HEAD, without a process."""
+        """What HEAD holds, read without a process if possible."""
         try:
             text = os.fsdecode(read_plain(self.git_dir / "HEAD", limit=_LONGEST)).strip()
         except OSError as error:
@@ -142,7 +142,7 @@ class Checkout(Struct, frozen=True):
             return CheckedOut(text.removeprefix(f"ref: {_PREFIX}"), None)
         if _COMMIT.fullmatch(text):
             return CheckedOut(None, text)
-        head = self.head()  # references that are kept in no plain file
+        head = self.head()  # references in another format than plain files
         return CheckedOut(head.branch, head.commit)
 
     def head(self) -> Head:
@@ -158,17 +158,17 @@ class Checkout(Struct, frozen=True):
 
 
 class BuilderTree(Checkout, frozen=True):
-    """A linked worktree that is this repository's, and that somebody else writes to.
+    """A linked worktree of this repository that somebody else writes to.
 
-    `add` alone still looks into the submodules that its paths cover.
+    Only `add` still looks into submodules: those that its paths cover.
     """
 
     settings: ClassVar[Sequence[str]] = _SETTINGS
     options: ClassVar[Mapping[str, Sequence[str]]] = _OPTIONS
 
     def _in(self, options: Options) -> Options:
-        # Else git would take the place of the configuration from a file in `git_dir`, which a builder may be
-        # able to write after it was checked.
+        # Otherwise git would read where its configuration is from a file in `git_dir`, which a builder might
+        # write to after it was checked.
         own = {"GIT_COMMON_DIR": str(self.common_dir), **(options.get("env") or {})}
         base = options.get("base")
         return {**options, "env": own, "base": small_environment() if base is None else base}
@@ -189,7 +189,7 @@ def main_checkout(repository: Repository) -> Checkout:
 
 
 def checkout_at(repository: Repository, path: Path) -> Checkout:
-    """The main checkout, or a linked worktree of this repository that is its user's own."""
+    """The main checkout, or a linked worktree that only its user writes to."""
     if path == repository.root:
         return main_checkout(repository)
     tree = linked_tree(repository, path)
@@ -197,7 +197,7 @@ def checkout_at(repository: Repository, path: Path) -> Checkout:
 
 
 def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:
-    """The worktree that a record (its id and path) is about; WorktreeMismatch when it is not this farm's."""
+    """The worktree of the builder with this record; WorktreeMismatch if it is not this farm's."""
     if not os.path.lexists(path):
         raise WorktreeMismatch(f"{path} is gone", hint="af doctor --fix", word="no tree")
     own = os.path.join(os.path.realpath(repository.root), WORKTREES_NAME, id)
@@ -212,10 +212,10 @@ def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:
 
 
 def linked_tree(repository: Repository, path: Path) -> BuilderTree:
-    """A linked worktree wherever it lies; WorktreeMismatch unless it and the repository name each other.
+    """A linked worktree, wherever it is; WorktreeMismatch unless it and the repository name each other.
 
-    In plain strings: a status asks for hundreds. What is written as git writes it leads where it says, as
-    the files are no links and `git_dir` is a real path.
+    Works on plain strings, because a status asks for hundreds. A path as git writes it needs no resolving:
+    the files were read as no links, and `git_dir` is a real path.
     """
     common = os.path.realpath(repository.common_dir)
     file = f"{path}/.git"

@@ -1,7 +1,7 @@
-"""A checkpoint: one commit with all that a worktree holds, its index, and files that belong to it.
+"""Makes checkpoints: one commit with a worktree's files, its index, and files about it.
 
-Its parents are what is checked out and the tip of the branch. The worktree's files, index and refs stay as
-they are: git works with an index of our own, which knows from one time to the next what it has read.
+Its parents are the commit that is checked out and the tip of the branch. The worktree's files, index and refs
+are not touched: git works with an index of our own, which remembers what it has read between checkpoints.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _WHO = "agent-farm <agent-farm@localhost>"
 
 
 class Held(Struct, frozen=True):
-    """What a worktree holds: trees of its files and of its index, None where that is unmerged.
+    """What a worktree holds: the trees of its files and of its index, the latter None if that is unmerged.
 
-    `left_out` are files that are too large or cannot be read, repositories of their own, and large files for
-    which the budget has no room yet.
+    `left_out` names files that are too large or cannot be read, nested repositories, and large files that
+    the budget does not allow yet.
     """
 
     head: str
@@ -48,8 +48,8 @@ class Held(Struct, frozen=True):
 
 
 class _Seen(Struct, frozen=True):
-    """Of which index of the worktree ours began, as `index`, and the tree of that, None where it is unmerged.
-    `work` is the tree of ours, which was `own` then."""
+    """What our index was made from: `index` identifies the worktree's index at that time, `staged` is its
+    tree (None if unmerged). `work` is the tree of our own index when that was `own`."""
 
     index: str
     staged: ObjectName | None
@@ -58,12 +58,12 @@ class _Seen(Struct, frozen=True):
 
 
 def checkpoint_ref(builder: str) -> str:
-    """On the machine that makes it."""
+    """The ref of its last checkpoint, on the machine that makes it."""
     return f"refs/agent-farm/checkpoint/{builder}"
 
 
 def hold_worktree(tree: BuilderTree, *, most_bytes: int, head: Head | None = None) -> Held:
-    """The trees are stored in the repository; ignored files are left out. `head`, where it is known."""
+    """Store the trees in the repository, without ignored files. `head` saves a git process if it is known."""
     head = head or tree.head()
     try:
         return _held(tree, head, most_bytes)
@@ -73,8 +73,8 @@ def hold_worktree(tree: BuilderTree, *, most_bytes: int, head: Head | None = Non
 
 
 def _begin_anew(tree: BuilderTree) -> None:
-    """A git that was killed, or a machine whose power failed, may have left our index damaged or locked. A
-    lock that is not old may be that of a git which is at work."""
+    """Start over with a new index: a git that was killed, or a power failure, may have left ours damaged or
+    locked. A lock that is not old may belong to a git at work."""
     own = tree.git_dir / _OWN_INDEX
     lock = own.with_name(f"{own.name}.lock")
     with suppress(FileNotFoundError):
@@ -107,7 +107,7 @@ def _held(tree: BuilderTree, head: Head, most_bytes: int) -> Held:
 
 
 def _is_left_out(path: Path, most_bytes: int) -> bool:
-    """Also what git cannot read: it would refuse all the others with it."""
+    """Too large, or unreadable: git would then refuse to add anything at all."""
     try:
         facts = path.lstat()
     except OSError:
@@ -120,15 +120,15 @@ def _is_left_out(path: Path, most_bytes: int) -> bool:
 
 
 def _start_from_index(tree: BuilderTree) -> _Seen:
-    """Our index begins as the worktree's, whenever that has changed."""
+    """Copy the worktree's index to ours, if it has changed since the last copy."""
     mark, copy, seen = _mark(tree.index), tree.git_dir / _OWN_INDEX, tree.git_dir / _SEEN
-    with suppress(AgentFarmError):  # it lies where the builder writes
+    with suppress(AgentFarmError):  # `seen` lies where the builder can write
         known = load_if_whole(seen, _Seen)
         if known is not None and known.index == mark and copy.is_file():
             return known
     seen.unlink(missing_ok=True)
     if mark:
-        shutil.copy2(tree.index, copy)  # with its time: git compares it with those of the files
+        shutil.copy2(tree.index, copy)  # keeps its time, which git compares with those of the files
     else:
         copy.unlink(missing_ok=True)
     status, output, _ = tree.ask(*_PLAIN, "write-tree", env={"GIT_INDEX_FILE": str(copy)})
@@ -148,7 +148,7 @@ def _mark(index: Path) -> str:
 def store_checkpoint(
     repository: Repository, ref: str, held: Held, tip: str | None, files: Mapping[str, bytes]
 ) -> str:
-    """The commit, which `ref` names from now on."""
+    """Make the commit, and have `ref` name it."""
     parents = list(dict.fromkeys([held.head, *([tip] if tip else [])]))
     parts: list[bytes] = [
         f"commit {ref}\ncommitter {_WHO} 0 +0000\ndata 0\nfrom {parents[0]}\n".encode(),
@@ -164,7 +164,7 @@ def store_checkpoint(
 
 
 def known_checkpoints(repository: Repository, builders: Collection[str]) -> dict[str, str]:
-    """The last one of each; those of builders that are not there any more are dropped."""
+    """The last checkpoint of each builder; drops those of builders that no longer exist."""
     prefix = checkpoint_ref("")
     rows = run_git(repository.root, "for-each-ref", "--format=%(objectname) %(refname)", prefix).splitlines()
     found = {ref.removeprefix(prefix): commit for commit, _, ref in (row.partition(" ") for row in rows)}
@@ -175,5 +175,5 @@ def known_checkpoints(repository: Repository, builders: Collection[str]) -> dict
 
 
 def is_name(path: str) -> bool:
-    """Whether git's importer accepts the name as written."""
+    """Whether `git fast-import` accepts the name without quoting."""
     return path.isprintable() and not path.startswith('"') and "\n" not in path

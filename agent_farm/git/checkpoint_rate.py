@@ -1,7 +1,7 @@
-"""Large files in checkpoints: one that changes all the time is not stored each time.
+"""Limits how often large files are stored in checkpoints: one that keeps changing is not stored every time.
 
-What is stored stays until git collects it, here and at home. So large files have a budget for each worktree;
-one that is over it stays in the checkpoint as it was stored last.
+Whatever is stored stays until git collects it, here and at home. So each worktree has a budget for large
+files; once it is spent, a checkpoint holds such a file as it was last stored.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from agent_farm.git.git_process import paths_of
 
 LARGE = 256 * 1024
 RATE = 20_000  # bytes in a second: 1.7 GB in a day
-FOR_CHANGED, FOR_NEW = 256 * 1024 * 1024, 1024 * 1024 * 1024  # of debt, from which on they wait
+FOR_CHANGED, FOR_NEW = 256 * 1024 * 1024, 1024 * 1024 * 1024  # the debt from which on such files wait
 
 _Mode = Annotated[str, Meta(pattern=r"\A100(644|755)\Z")]
 
 
 class Taken(Struct, frozen=True):
-    """As last stored: `mark` changes when the file does."""
+    """A large file as it was last stored; `mark` changes whenever the file does."""
 
     mark: str
     mode: _Mode
@@ -38,7 +38,7 @@ class Taken(Struct, frozen=True):
 
 
 class Budget(Struct, frozen=True):
-    """`debt` is what was stored of large files up to `at`, less what time has paid off."""
+    """`debt` is how many bytes of large files were stored up to `at`, less what time has paid off."""
 
     files: dict[str, Taken] = {}
     debt: float = 0.0
@@ -46,7 +46,8 @@ class Budget(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """`waits` are stored later: `again` have been stored before, and stay as they were."""
+    """Which large files are stored now. Those in `waits` are stored later; `again` has the ones among them
+    that were stored before, and appear in the checkpoint as they were."""
 
     taken: dict[str, str]
     again: Mapping[str, Taken]
@@ -56,14 +57,14 @@ class Chosen(Struct, frozen=True):
 
 
 def budget_of(tree: BuilderTree) -> Budget:
-    """An empty one where there is none that can be believed: it lies where the builder writes."""
+    """The recorded budget; a new one if it cannot be read, since it lies where the builder can write."""
     with suppress(AgentFarmError):
         return load_if_whole(_file(tree), Budget) or Budget()
     return Budget()
 
 
 def choose(tree: BuilderTree, budget: Budget, paths: Iterable[str]) -> Chosen:
-    """Of the large ones among `paths`."""
+    """Which large files among `paths` are stored now."""
     now = time.time()
     debt = max(0.0, min(budget.debt, 2.0 * FOR_NEW) - RATE * max(0.0, now - budget.at))
     taken, again, waits = dict[str, str](), dict[str, Taken](), list[str]()
@@ -71,7 +72,7 @@ def choose(tree: BuilderTree, budget: Budget, paths: Iterable[str]) -> Chosen:
     for path in sorted(found, key=lambda path: budget.files[path].at if path in budget.files else 0.0):
         (mark, size), known = found[path], budget.files.get(path)
         if known is not None and known.mark == mark:
-            taken[path] = mark  # it is there already
+            taken[path] = mark  # stored already
         elif debt < (FOR_NEW if known is None else FOR_CHANGED):
             taken[path] = mark
             debt += size
@@ -83,7 +84,7 @@ def choose(tree: BuilderTree, budget: Budget, paths: Iterable[str]) -> Chosen:
 
 
 def note_taken(tree: BuilderTree, budget: Budget, chosen: Chosen, own: Mapping[str, str]) -> None:
-    """`own` names the index that has them by now."""
+    """Record what was stored; `own` is the environment that names the index it was stored in."""
     if not chosen.taken:
         return
     files = {path: one for path, one in budget.files.items() if _large(tree.path / path)}
@@ -96,7 +97,7 @@ def note_taken(tree: BuilderTree, budget: Budget, chosen: Chosen, own: Mapping[s
 
 
 def lines_again(tree: BuilderTree, chosen: Chosen) -> str:
-    """For an index that does not know them; without those whose content is gone."""
+    """Index lines for files stored earlier, if git still has their content."""
     asked = "".join(f"{one.blob}\n" for one in chosen.again.values())
     if not asked:
         return ""

@@ -1,6 +1,6 @@
-"""Checkpoints that another machine made, read and judged: any number of them by the same few gits.
+"""Reads checkpoints that another machine made, and checks them: any number with the same few git processes.
 
-Nothing in them is believed: neither names, modes and sizes, nor how many there are and how deep they lie.
+Nothing in them is trusted: not names, modes or sizes, nor how many files there are and how deep they lie.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _DEEPEST = 16
 
 
 class Checkpoint(Struct, frozen=True):
-    """`files` are those that belong to the worktree, by their names in it: blob and size. `about` is what
-    about.json holds."""
+    """`files` are the files about the worktree: path, then blob and size. `about` is about.json's content."""
 
     commit: str
     parents: tuple[str, ...]
@@ -37,13 +36,13 @@ class Checkpoint(Struct, frozen=True):
 
 
 class NoCheckpoint(AgentFarmError):
-    """What is called one cannot be believed."""
+    """The commit is not a checkpoint, or not one that can be trusted."""
 
     code = "checkpoint"
 
 
 class _Object(Struct, frozen=True):
-    """`content` where that was asked for."""
+    """An object in git; `content` is empty unless it was asked for."""
 
     kind: str
     name: str
@@ -51,13 +50,13 @@ class _Object(Struct, frozen=True):
     content: bytes = b""
 
 
-# How one checkpoint is read: what it asks for next, and by which of the functions below; None: there is none.
+# What reading one checkpoint yields: the function below that answers its next question, and the question.
 _Asks = tuple[Callable[[Repository, Sequence[Any]], Sequence[Any]], Sequence[Any]]
 _Reading = Generator[_Asks, Sequence[Any], Checkpoint]
 
 
 def read_checkpoint(repository: Repository, ref: str, *, most_bytes: int) -> Checkpoint:
-    """NoCheckpoint where it has another form, or is larger than may be."""
+    """The checkpoint at `ref`; NoCheckpoint if it has another form or is larger than `most_bytes`."""
     found = read_checkpoints(repository, [ref], most_bytes=most_bytes)[ref]
     if isinstance(found, NoCheckpoint):
         raise found
@@ -67,7 +66,7 @@ def read_checkpoint(repository: Repository, ref: str, *, most_bytes: int) -> Che
 def read_checkpoints(
     repository: Repository, refs: Collection[str], *, most_bytes: int
 ) -> dict[str, Checkpoint | NoCheckpoint]:
-    """What each ref names; one that git cannot read spoils none of the others."""
+    """The checkpoint at each ref, or why there is none; one that git cannot read spoils no other."""
     try:
         return _in_step(repository, {ref: _reading(ref, most_bytes) for ref in refs})
     except (GitError, TooLong, ValueError) as error:
@@ -78,7 +77,7 @@ def read_checkpoints(
 
 
 def read_file(repository: Repository, found: Checkpoint, path: str) -> bytes:
-    """A file that was stored in parts, or whole; b"" where there is none."""
+    """A file's content, whether it was stored whole or in parts; b"" if there is none."""
     parts = (
         [path] if path in found.files else sorted(name for name in found.files if name.startswith(f"{path}/"))
     )
@@ -96,7 +95,7 @@ def _none(error: Exception) -> NoCheckpoint:
 def _in_step(
     repository: Repository, readings: Mapping[str, _Reading]
 ) -> dict[str, Checkpoint | NoCheckpoint]:
-    """What several ask for next is asked of one git."""
+    """Advance all readings together: the same kind of question is put to one git for all of them."""
     found = dict[str, Checkpoint | NoCheckpoint]()
     answers: dict[str, Sequence[Any] | None] = dict.fromkeys(readings)
     while answers:
@@ -144,7 +143,7 @@ def _reading(ref: str, most_bytes: int) -> _Reading:
 def _walk(
     top: str,
 ) -> Generator[_Asks, Sequence[Any], tuple[dict[str, str], dict[str, str]]]:
-    """The trees that hold files of the worktree, and the blobs of all that belongs to it."""
+    """The trees of the worktree and its index, and the blobs of all other files, by path."""
     kept, blobs, trees = dict[str, str](), dict[str, str](), {"": top}
     for _ in range(_DEEPEST):
         found = yield _contents, list(trees.values())
@@ -187,7 +186,7 @@ def _entries(tree: _Object | None) -> Iterator[tuple[str, str, str]]:
 
 
 def _contents(repository: Repository, names: Sequence[str]) -> list[_Object | None]:
-    """TooLong where a machine has one tree named many times over, say."""
+    """Raises TooLong if, for example, a machine named one tree many times over."""
     output = run_git_bounded(
         repository.root, "cat-file", "--batch", most_bytes=MOST_TOLD, input=_lines(names)
     )
@@ -225,7 +224,7 @@ def _object(name: str, row: str) -> _Object | None:
 
 
 def _differing(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """The blobs of each second tree that are not in the first one at the same path."""
+    """For each pair of trees, the blobs of the second that the first does not have at the same path."""
     words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
     question = "".join(f"{one} {other}\n" for one, other in pairs)
     output = run_git_bounded(repository.root, *words, most_bytes=MOST_TOLD, input=question)

@@ -1,4 +1,4 @@
-"""Where checkpoints of other machines lie: beside the last one, and in its place once they were looked at."""
+"""The refs of fetched checkpoints: a new one waits beside the last until it has been checked."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _FIRST_TIME = 1_000_000_000
 
 
 def kept_ref(builder: str) -> str:
-    """Where the last one lies that was believed; no id of a builder has an @."""
+    """The ref of the last checkpoint that passed the check (no builder's id contains an @)."""
     return f"refs/agent-farm/fleet/{builder}@checkpoint"
 
 
 def coming_ref(ref: str) -> str:
-    """The ref of a fetched checkpoint that is not checked yet, and that may replace that one."""
+    """The ref of a checkpoint that was fetched to replace `ref`, and is not checked yet."""
     return f"{ref}-coming"
 
 
 def left_ref(builder: str, term: int) -> str:
-    """What a builder had on a machine from which it was placed elsewhere."""
+    """The ref of what a builder had on a machine before it was placed elsewhere."""
     return f"refs/agent-farm/fleet/{builder}@{term}"
 
 
 def keep(repository: Repository, coming: Mapping[str, tuple[str, str]]) -> None:
-    """They have been looked at: `coming` says to which ref each goes, and its commit. The last one goes as
-    this one comes; all of them or none."""
+    """Move checked checkpoints from their `coming` refs to the ref (and commit) given for each, in place of
+    the last ones; all of them or none."""
     lines = (f"update {ref} {commit}\ndelete {come}\n" for come, (ref, commit) in coming.items())
     run_git(repository.root, "update-ref", "--stdin", input=f"start\n{''.join(lines)}commit\n")
 
 
 def keep_newer(repository: Repository, builder: str, branch: str) -> list[str]:
-    """Refs of commits that came home, or were made here, and that its checkpoint does not go on from: its
-    branch and what is fetched next take the place of what names them now."""
+    """Set aside commits fetched or made here that the builder's checkpoint does not contain, and return their
+    refs: what names these commits now is about to be overwritten."""
     kept = list[str]()
     for name, ref in (("fetched", f"refs/agent-farm/fleet/{builder}"), ("branch", f"refs/heads/{branch}")):
         commit = commit_at(repository, ref)
@@ -54,13 +54,13 @@ def keep_newer(repository: Repository, builder: str, branch: str) -> list[str]:
 
 
 def _free_name(repository: Repository, builder: str, commit: str, end: str = "") -> str:
-    """By the time, which says when it may expire; no term is as high as a time."""
+    """An unused ref that ends in the time, by which it expires; a term never gets as high as a time."""
     names = (f"{left_ref(builder, number)}{end}" for number in count(int(time.time())))
     return next(name for name in names if commit_at(repository, name) in (None, commit))
 
 
 def drop_set_aside(repository: Repository, limit: float) -> Iterator[tuple[str, int]]:
-    """The builder and the time, of what was put aside at `limit` or before."""
+    """Drop what was set aside at `limit` or before; yields each builder and the time."""
     rows = run_git(
         repository.root, "for-each-ref", "--format=%(refname)", "refs/agent-farm/fleet"
     ).splitlines()
@@ -77,7 +77,7 @@ def _is_in(repository: Repository, commit: str, ref: str) -> bool:
 
 
 def set_aside(repository: Repository, builder: str) -> str | None:
-    """The last checkpoint under a name of its own: another builder may be given that id."""
+    """Move the last checkpoint to a ref of its own, because another builder may get this id."""
     commit = commit_at(repository, kept_ref(builder))
     if commit is None:
         return None

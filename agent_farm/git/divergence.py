@@ -11,7 +11,7 @@ from agent_farm.git.repository import Repository
 
 
 class Divergence(Struct, frozen=True):
-    """Commits of a branch that its base lacks, and of the base that the branch lacks."""
+    """How many commits a branch has that its base lacks (`ahead`), and the other way round (`behind`)."""
 
     ahead: int
     behind: int
@@ -20,10 +20,10 @@ class Divergence(Struct, frozen=True):
 def ahead_behind(
     repository: Repository, pairs: Sequence[tuple[str | None, str | None]]
 ) -> list[Divergence | None]:
-    """For each (commit, base's commit): how far they are apart; None where one of them does not exist.
+    """For each (commit, commit of its base), how far apart they are; None if one of them does not exist.
 
-    Two processes for any number of pairs: one finds what all have in common, one reads the graph above that;
-    the counting is done here.
+    Two processes for any number of pairs: one finds the common ancestor of all, one reads the graph above
+    it; the counting is done here.
     """
     apart = {commit for pair in pairs if None not in pair and pair[0] != pair[1] for commit in pair if commit}
     parents = commit_graph(repository, sorted(apart))[1] if apart else {}
@@ -32,14 +32,14 @@ def ahead_behind(
 
 
 def resolve_commits(repository: Repository, names: Iterable[str]) -> dict[str, str | None]:
-    """Each name's commit, asked in one process; None where there is none."""
+    """The commit each name stands for, None if there is none; one process for all."""
     names = list(names)
     found = _resolved(repository, names, ("commit",))
     return {name: found[name][0] if name in found else None for name in names}
 
 
 def resolve_trees(repository: Repository, names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Commit and tree of each name that has a commit, asked in one process."""
+    """Commit and tree of each name that stands for a commit; one process for all."""
     return {
         name: (commit, tree)
         for name, (commit, tree) in _resolved(repository, names, ("commit", "tree")).items()
@@ -47,7 +47,7 @@ def resolve_trees(repository: Repository, names: Iterable[str]) -> dict[str, tup
 
 
 def _resolved(repository: Repository, names: Iterable[str], kinds: Sequence[str]) -> dict[str, list[str]]:
-    """An object of each kind, for every name that has them all."""
+    """For each name, one object of each of `kinds`; names that lack one are left out."""
     asked = [name for name in dict.fromkeys(names) if name and "\n" not in name]
     question = "".join(f"{name}^{{{kind}}}\n" for name in asked for kind in kinds)
     check = "--batch-check=%(objecttype) %(objectname)"
@@ -69,7 +69,7 @@ def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, st
 
 
 def merge_base(repository: Repository, one: str, other: str) -> str | None:
-    """The newest commit both contain; None when they have no history in common."""
+    """The newest commit that both contain; None if they have no common history."""
     return run_git(repository.root, "merge-base", one, other, ok=(0, 1)).strip() or None
 
 
@@ -82,7 +82,7 @@ def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[st
 
 
 def commit_graph(repository: Repository, commits: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """The newest commits that all of `commits` contain; and the parents of each that is above them."""
+    """The newest commits contained in all of `commits`, and the parents of every commit above those."""
     common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1)).split()
     return common, parents_of(repository, commits, common)
 
@@ -90,14 +90,14 @@ def commit_graph(repository: Repository, commits: Sequence[str]) -> tuple[list[s
 def parents_of(
     repository: Repository, tips: Iterable[str], without: Iterable[str], *options: str
 ) -> dict[str, list[str]]:
-    """Of all commits up to `tips` that `without` do not contain, as `git rev-list` orders them."""
+    """The parents of each commit that is in `tips` but not in `without`, in the order of `git rev-list`."""
     question = "".join([*(f"{name}\n" for name in tips), *(f"^{name}\n" for name in without)])
     rows = run_git(repository.root, "rev-list", "--parents", *options, "--stdin", input=question).splitlines()
     return {row[0]: row[1:] for row in map(str.split, rows)}
 
 
 def reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
-    """`commit` and those of its ancestors that are known."""
+    """`commit` and its ancestors, as far as `parents` knows them."""
     reached: set[str] = set()
     waiting = [commit]
     while waiting:

@@ -1,4 +1,4 @@
-"""What two commits hold at a path, what the index has there, and what lies on disk."""
+"""What is at a path: in two commits, in the index, and on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SYMLINK = "120000"
 
 
 class Entry(NamedTuple):
-    """A file of a commit; `mode` is git's."""
+    """A file in a commit or the index; `mode` is git's."""
 
     mode: str
     blob: str
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A path in two commits; None where it is not there."""
+    """A path in two commits; None in the one that does not have it."""
 
     before: Entry | None
     after: Entry | None
@@ -43,7 +43,7 @@ class Change(NamedTuple):
 
 @lru_cache(maxsize=4)
 def changes_between(checkout: Checkout, before: str, after: str) -> Mapping[str, Change]:
-    """Of two commits by their hashes, so that the answer never changes."""
+    """The paths that differ. Takes hashes of commits, not names, so that the answer cannot change."""
     output = checkout.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     items = iter(paths_of(output))
     found = {}
@@ -54,7 +54,7 @@ def changes_between(checkout: Checkout, before: str, after: str) -> Mapping[str,
 
 
 def index_entries(checkout: Checkout) -> dict[str, tuple[Entry | None, bool]]:
-    """What is staged at each path, None where it is unmerged, and whether sparse checkout leaves it out."""
+    """For each path, what is staged (None if unmerged), and whether sparse checkout leaves it out."""
     found: dict[str, tuple[Entry | None, bool]] = {}
     output = checkout.run("ls-files", "-z", "-t", "--stage")
     for line in paths_of(output):
@@ -65,7 +65,7 @@ def index_entries(checkout: Checkout) -> dict[str, tuple[Entry | None, bool]]:
 
 
 def blobs_on_disk(checkout: Checkout, paths: Iterable[str]) -> dict[str, Entry]:
-    """What git would commit at each path that is a file or a symbolic link; others are left out."""
+    """What git would commit at each path; those that are neither a file nor a symbolic link are left out."""
     found, files = {}, []
     for path in paths:
         kind = kind_on_disk(checkout, path)
@@ -82,7 +82,7 @@ def blobs_on_disk(checkout: Checkout, paths: Iterable[str]) -> dict[str, Entry]:
 
 
 def kind_on_disk(checkout: Checkout, path: str) -> str:
-    """`file`, `link`, `directory`, `other` (a FIFO), `blocked` by a parent that is none, or `nothing`."""
+    """`file`, `link`, `directory`, `other` (a FIFO, say), `blocked` (by a parent), or `nothing`."""
     where = checkout.path
     for part in os.fspath(path).split("/")[:-1]:
         where = where / part
@@ -103,7 +103,7 @@ def kind_on_disk(checkout: Checkout, path: str) -> str:
 
 
 def remove_file(root: Path, path: str) -> None:
-    """With the directories that are empty then."""
+    """Remove it, and the directories that this leaves empty."""
     place = root / path
     with suppress(FileNotFoundError, NotADirectoryError):
         place.unlink()
@@ -119,18 +119,18 @@ def _entry(mode: str, blob: str) -> Entry | None:
 
 
 def _blob(content: bytes) -> str:
-    import hashlib  # OpenSSL takes 2 ms, and links are rare
+    import hashlib  # loading OpenSSL takes 2 ms, and links are rare
 
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def quoted(path: str) -> str:
-    """As git quotes: names with line breaks and bytes that are not UTF-8 stay intact."""
+    """Quoted as git does, so that line breaks and bytes that are not UTF-8 survive."""
     return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + '"\n'
 
 
 def tree_bytes(repository: Repository, commit: str, directories: Sequence[str] = ()) -> int:
-    """What all files of a commit hold together, or those in some directories; without submodules."""
+    """The size of all files of a commit, or of those in `directories`; submodules do not count."""
     words = ("--literal-pathspecs", "ls-tree", "-r", "--full-tree", "--format=%(objectsize)", commit, "--")
     sizes = run_git(repository.root, *words, *directories).split()
     return sum(int(size) for size in sizes if size.isdecimal())

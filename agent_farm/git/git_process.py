@@ -1,4 +1,4 @@
-"""One git process: a clean environment in, text or an error with git's own meaning out."""
+"""Runs git: a clean environment goes in; text, or an error with the meaning of git's message, comes out."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ _KEPT = frozenset(
         "GIT_CONFIG_NOSYSTEM",
     }
 )
-# What a filter such as git-lfs needs, too; and the variables that begin with GIT_ (of _KEPT) and LC_.
+# Includes what a filter such as git-lfs needs. Variables that begin with LC_, and those of _KEPT, are kept
+# too.
 _SMALL = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}
 )
 
 
-_MOST_FACTS = 5  # of an error: a full disk gives git one for each file
+_MOST_FACTS = 5  # in an error: on a full disk git prints one for each file
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 class GitError(AgentFarmError):
-    """git said no; `status` and `stderr` are its own words."""
+    """git failed; `status` and `stderr` are what it said."""
 
     code = "git"
 
@@ -67,9 +68,9 @@ class GitError(AgentFarmError):
 class Options(TypedDict, total=False):
     """How a git process is run; the same for every function that runs one.
 
-    `env` is added to `base`, which is the caller's own environment (`git_environment`) unless it is given.
-    `output` is where stdout goes instead of being returned; what is in a file is never held whole.
-    With `apart` git has a session of its own: no Ctrl-C reaches it, nor a terminal that it could ask.
+    `env` is added to `base`, by default the caller's own environment (`git_environment`).
+    `output` receives stdout, which is then not returned; this way a large output is never held in memory.
+    `apart` gives git a session of its own, so that it gets no Ctrl-C and has no terminal to ask on.
     """
 
     input: str | bytes | BinaryIO | None
@@ -82,23 +83,24 @@ class Options(TypedDict, total=False):
 
 
 def own_environment() -> dict[str, str]:
-    """The process's environment without what would make git answer for another repository."""
+    """This process's environment, without variables that make git answer for another repository."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
 
 
 def git_environment() -> dict[str, str]:
-    """As `own_environment`, for a git that runs unattended and whose output is parsed."""
+    """`own_environment` for a git that runs unattended and whose output is parsed."""
     kept = own_environment()
-    # Optional locks are for refreshing an index nobody asked to refresh: a builder's own git would then fail.
+    # With optional locks, git would refresh the index in passing, and make a builder's own git fail
+    # meanwhile.
     return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
 def small_environment() -> dict[str, str]:
-    """What git needs where others may have had a say in what it runs: no key, no token, no agent's socket."""
+    """The variables git needs, and no key, token or agent socket: others may influence what this git runs."""
     whole = git_environment()
     names = [name for name in whole if name in _SMALL or name.startswith(("GIT_", "LC_"))]
     small = {name: whole[name] for name in names if not name.startswith("GIT_SSH")}
-    # a relative entry would be looked up where git runs: in the worktree
+    # a relative entry would be looked up in git's working directory, the worktree
     small["PATH"] = os.pathsep.join(
         entry for entry in whole.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)
     )
@@ -107,9 +109,9 @@ def small_environment() -> dict[str, str]:
 
 @contextmanager
 def git_deadline(seconds: float) -> Iterator[None]:
-    """Every git that is run in here ends within `seconds` from now, all of them together: else TimedOut.
+    """Every git run inside ends by `seconds` from now, all of them together; else TimedOut is raised.
 
-    So it is in threads that are given a copy of the context.
+    This includes threads that get a copy of the context.
     """
     token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
@@ -119,12 +121,12 @@ def git_deadline(seconds: float) -> Iterator[None]:
 
 
 def run_git(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
-    """stdout as text; bytes that are not UTF-8 survive as surrogates, as they do in paths."""
+    """stdout as text; bytes that are not UTF-8 become surrogates, as Python does with paths."""
     return run_git_bytes(cwd, *args, ok=ok, **options).decode("utf-8", "surrogateescape")
 
 
 def with_warnings(args: Sequence[Argument], answer: tuple[int, bytes, bytes]) -> tuple[str, tuple[str, ...]]:
-    """stdout as text, and what git warned about although it succeeded: what it could not read, say."""
+    """stdout as text, and the warnings of a git that succeeded (about what it could not read, say)."""
     status, output, stderr = answer
     if status:
         raise_git_error(args, status, stderr)
@@ -134,7 +136,7 @@ def with_warnings(args: Sequence[Argument], answer: tuple[int, bytes, bytes]) ->
 
 
 def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> bytes:
-    """stdout; GitError unless the exit status is one of `ok`, TimedOut (and git ended) after `timeout` s."""
+    """stdout; GitError unless the exit status is in `ok`; TimedOut, and git ended, after `timeout` s."""
     status, output, stderr = ask_git(cwd, *args, **options)
     if status not in ok:
         raise_git_error(args, status, stderr)
@@ -142,18 +144,18 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
 
 
 class TooLong(AgentFarmError):
-    """git says more than anybody is to read: a few objects can name as many files as they like."""
+    """git printed more than is safe to read: a few objects can name any number of files."""
 
 
 def run_git_bounded(cwd: Path, *args: Argument, most_bytes: int, **options: Unpack[Options]) -> bytes:
-    """stdout; TooLong, and git ended, where that is more."""
+    """stdout; TooLong, and git ended, if that is more than `most_bytes`."""
     read, write = os.pipe()
     said = list[bytes]()
     with open(write, "wb") as sink, open(read, "rb") as source:
 
         def listen() -> None:
             said.append(source.read(most_bytes + 1))
-            source.close()  # git is ended by what it says after that
+            source.close()  # git is ended by SIGPIPE when it says more
 
         listener = threading.Thread(target=listen)
         listener.start()
@@ -185,8 +187,8 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
             stdout=options.get("output") or subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=tuple(options.get("pass_fds", ())),
-            # A bounded call is ended with all its children; an unbounded one shares the terminal's Ctrl-C,
-            # which lets git remove its own lock files.
+            # A call with a timeout is ended with all its children; one without shares the terminal's Ctrl-C,
+            # on which git removes its own lock files.
             process_group=None if timeout is None or options.get("apart") else 0,
             start_new_session=options.get("apart", False),
         )
@@ -211,7 +213,7 @@ def _stream_of(input: bytes | BinaryIO | None) -> int | BinaryIO:
 
 
 def time_left(timeout: float | None) -> float | None:
-    """Of that bound and of `git_deadline`, whichever comes first."""
+    """Seconds until `timeout` or `git_deadline`, whichever comes first; None if there is neither."""
     left = _deadline.get() - time.monotonic()
     if left == math.inf:
         return timeout
@@ -249,7 +251,7 @@ def raise_git_error(args: Sequence[Argument], status: int, output: bytes) -> NoR
 
 
 def command_at(args: Sequence[Argument]) -> int:
-    """Where the name of the command stands, after options of git itself."""
+    """The index of the subcommand's name in `args`, after git's own options."""
     at = 0
     while str(args[at]).startswith("-"):
         at += 2 if args[at] == "-c" else 1
@@ -257,7 +259,7 @@ def command_at(args: Sequence[Argument]) -> int:
 
 
 def _meaning(stderr: str) -> str | None:
-    """The lines that say what is wrong, without git's prefixes and its advice."""
+    """The lines that say what went wrong, without git's prefixes and advice."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     facts = [line for line in lines if not line.startswith("hint:")]
     fatal = [line for line in facts if line.startswith(("fatal:", "error:"))] or facts

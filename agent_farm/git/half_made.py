@@ -1,7 +1,7 @@
-"""What a git that was killed in the middle of `worktree add` leaves behind, and how it goes away.
+"""Finds and removes what a git that was killed during `worktree add` leaves behind.
 
-Such a registration is worse than untidy: while one lacks its `commondir`, git fails on every worktree of
-the repository, and one that is still locked as "initializing" can be removed by no git command.
+Such a registration does harm: while one lacks its `commondir`, git fails in every worktree of the
+repository, and no git command removes one that is still locked as "initializing".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agent_farm.git.repository import Repository
 
 
 def drop_half_made(repository: Repository, path: Path) -> None:
-    """Forget what was begun for `path`; files of anybody's in it stay. The caller keeps git from adding."""
+    """Remove what was begun for `path`, but no files in it. The caller keeps other gits from adding any."""
     git_file = path / ".git"
     for admin in _unfinished(repository, path):
         target = linked_git_dir(git_file)
@@ -35,16 +35,16 @@ def drop_half_made(repository: Repository, path: Path) -> None:
 
 
 def drop_stale_ref_lock(repository: Repository, branch: str) -> None:
-    """The lock file of a git that was killed while it made or deleted the branch."""
+    """Remove the lock file of a git that was killed while it made or deleted the branch."""
     (repository.common_dir / "refs/heads" / f"{branch}.lock").unlink(missing_ok=True)
 
 
 def own_content(repository: Repository, path: Path, commit: str) -> list[str]:
-    """Paths of files that a checkout of `commit` does not explain, ignored ones included.
+    """Files that do not come from a checkout of `commit`, ignored ones included.
 
-    Files that are missing, or end early, are explained: a checkout that was killed leaves such.
+    A missing or truncated file does come from one: a checkout that was killed leaves such files.
     """
-    import tempfile  # 3 ms, where something has failed
+    import tempfile  # takes 3 ms, and is only needed after a failure
 
     tree = BuilderTree(path, repository.common_dir, repository.common_dir)
     here = ("-c", "core.bare=false")
@@ -59,8 +59,9 @@ def own_content(repository: Repository, path: Path, commit: str) -> list[str]:
 
 
 def _unfinished(repository: Repository, path: Path) -> Iterator[Path]:
-    """Registrations that git never finished: of this path, or so young that they only have its name.
+    """Registrations of this path that git never finished, or whose path it had not written yet.
 
+    git removes its own lock last; before that it writes HEAD and commondir.
     git takes its own lock away at the end; before that it writes HEAD and commondir.
     """
     named = re.compile(re.escape(path.name) + r"\d*")
@@ -75,9 +76,9 @@ def _unfinished(repository: Repository, path: Path) -> Iterator[Path]:
 
 
 def _ends_early(repository: Repository, file: Path, blob: str) -> bool:
-    # as a checkout writes it: with line endings and filters of this repository
+    # written as a checkout does: with this repository's line endings and filters
     whole = run_git_bytes(repository.root, "cat-file", "--filters", blob)
     try:
         return whole.startswith(read_plain(file, limit=len(whole)))
-    except OSError:  # a link, say, or more than a checkout writes
+    except OSError:  # it is a link, say, or longer than the blob
         return False

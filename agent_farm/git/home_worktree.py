@@ -1,7 +1,7 @@
-"""A bare repository has no main checkout: one of its worktrees is the farm's home.
+"""Which worktree of a bare repository, which has no main checkout, is the farm's home.
 
-A lock keeps `git worktree remove` from deleting the builders in it, and says which one it is. Until there is
-a builder, it is the worktree of the repository's own branch (its HEAD), or the first by name.
+A lock marks the home, and keeps `git worktree remove` from deleting the builders inside. Until there is a
+builder, the home is the worktree of the repository's own branch (its HEAD), or the first by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARK = "home of agent-farm"
 
 
 def home_worktree(common_dir: Path) -> Registration:
-    """Of a bare repository; AgentFarmError with the next command where no worktree can be it."""
+    """The home; AgentFarmError with the next command if no worktree can be it."""
     own = [one for one in registrations(common_dir) if one.tree.parent.name != WORKTREES_NAME]
     for one in own:
         if _MARK in (one.locked or ""):
@@ -36,7 +36,7 @@ def home_worktree(common_dir: Path) -> Registration:
 
 
 def claim_home(admin: Path) -> None:
-    """Locked, and named as home; a reason that is there stays."""
+    """Lock the worktree and mark it as home; a reason already in the lock is kept."""
     lock = admin / "locked"
     reason = line_of(lock)
     if _MARK not in reason:
@@ -53,10 +53,10 @@ def release_home(admin: Path) -> None:
 
 
 def _connected(one: Registration, common_dir: Path) -> Registration:
-    """Git is run there: the two have to name each other, which nothing that was cloned can fake."""
+    """The worktree, if it and git's record name each other: git runs there, and a clone cannot fake that."""
     target = linked_git_dir(one.tree / ".git")
     if target is None or os.path.realpath(target) != os.path.realpath(one.admin):
-        beside = common_dir.parent / one.tree.name  # where it is when both were moved
+        beside = common_dir.parent / one.tree.name  # where it is when both were moved together
         place = beside if not one.tree.exists() and beside.is_dir() else one.tree
         raise AgentFarmError(
             f"The farm's home {one.tree} and its repository {common_dir} do not refer to each other",

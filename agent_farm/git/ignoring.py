@@ -1,4 +1,4 @@
-"""What git does not see: our own directories, and the ignored files a fresh worktree needs."""
+"""What git ignores: af's own directories, and the ignored files that a fresh worktree needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS = (".builders/", ".agent-farm/")
 
 
 def keep_apart(repository: Repository) -> None:
-    """git neither shows our files nor removes them with the worktree they are in."""
+    """Make git ignore af's directories, and keep it from removing them with the worktree they are in."""
     exclude(repository, IGNORED_BY_GIT)
     if repository.git_dir != repository.common_dir:
         claim_home(repository.git_dir)
@@ -30,7 +30,7 @@ def leave_to_git(repository: Repository) -> None:
 
 
 def exclude(repository: Repository, patterns: Iterable[str]) -> list[str]:
-    """Have the lines in the repository's own ignore file; returns the ones that were added."""
+    """Add the lines to the repository's own ignore file, `info/exclude`; returns those that were missing."""
     wanted = list(patterns)
     file = Path(os.path.realpath(repository.common_dir / "info" / "exclude"))
     if not _missing(file, wanted):
@@ -43,7 +43,7 @@ def exclude(repository: Repository, patterns: Iterable[str]) -> list[str]:
 
 
 def include_again(repository: Repository, patterns: Iterable[str]) -> None:
-    """Takes those lines out of the repository's own ignore file."""
+    """Remove the lines from the repository's own ignore file."""
     file = Path(os.path.realpath(repository.common_dir / "info" / "exclude"))
     ours = {f"{pattern}\n".encode() for pattern in patterns}
     with file_lock(repository.common_dir / "agent-farm-exclude.lock"):
@@ -55,10 +55,10 @@ def include_again(repository: Repository, patterns: Iterable[str]) -> None:
 
 
 def ignored_files(checkout: Checkout, patterns: Sequence[str]) -> list[str]:
-    """Ignored, untracked paths that match gitignore-style `patterns`, relative to `checkout`.
+    """Ignored, untracked paths that match the gitignore-style `patterns`, relative to `checkout`.
 
-    A directory that matches as a whole and is ignored as a whole is one entry, with a slash at its end.
-    Builders' worktrees and our own files never match.
+    A directory that matches and is ignored as a whole is one entry, ending in a slash.
+    Builders' worktrees and af's own files never match.
     """
     rules = [f"--exclude={pattern}" for pattern in map(_pattern, patterns) if pattern]
     if not rules:
@@ -72,10 +72,10 @@ def ignored_files(checkout: Checkout, patterns: Sequence[str]) -> list[str]:
 
 
 def ignored_entries(tree: BuilderTree) -> list[str]:
-    """Everything ignored, directories collapsed, without builders' worktrees and our own files."""
+    """Everything ignored, directories as one entry, without builders' worktrees and af's own files."""
     output = tree.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     found = list[str]()
-    for path in sorted(paths_of(output)):  # a directory sorts before what is in it, which git may repeat
+    for path in sorted(paths_of(output)):  # a directory sorts before its files, which git may list again
         if not path.startswith(_OURS) and not path.startswith(
             tuple(one for one in found[-1:] if one[-1] == "/")
         ):
@@ -84,7 +84,7 @@ def ignored_entries(tree: BuilderTree) -> list[str]:
 
 
 def _pattern(line: str) -> str:
-    """A line of a gitignore-style file as a pattern: no comment, no line end."""
+    """The pattern in one line of a gitignore-style file; empty for a comment."""
     text = line.rstrip("\r\n")
     if not text.endswith("\\ "):
         text = text.rstrip(" ")
@@ -99,7 +99,7 @@ def _matching(checkout: Checkout, rules: Sequence[str], *more: str) -> list[str]
 
 
 def ignored_among(checkout: Checkout, paths: Sequence[str]) -> set[str]:
-    """Those of the paths that are ignored and hold nothing that is tracked."""
+    """The paths that are ignored and hold no tracked file."""
     if not paths:
         return set()
     question = "".join(f"{path}\0" for path in paths)

@@ -1,4 +1,4 @@
-"""git's own lock of an index, held by `af` while it changes the files of a checkout."""
+"""Takes git's own lock on an index, while `af` changes the files of a checkout."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _SWITCH_SECONDS = 3.0
 
 
 def index_lock(checkout: Checkout) -> Path:
-    """What every git makes before it changes the index, and removes after."""
+    """The file that every git creates before it changes the index, and removes afterwards."""
     return checkout.git_dir / "index.lock"
 
 
 @contextmanager
 def locked_index(checkout: Checkout, mark: str) -> Iterator[None]:
-    """No other git changes the index meanwhile; a lock that holds `mark` was left by the same merge.
+    """Keep other gits from changing the index; a lock that holds `mark` was left by the same merge, and is
+    taken.
 
-    `git switch` lets go of the lock before it changes HEAD: one that had it until now is waited for.
+    `git switch` releases the lock before it changes HEAD, so a switch still running is waited for.
     """
     path = index_lock(checkout)
     deadline = time.monotonic() + _SECONDS
@@ -52,7 +53,7 @@ def locked_index(checkout: Checkout, mark: str) -> Iterator[None]:
 
 
 def _wait_for_switches(checkout: Checkout) -> None:
-    """One that takes longer has changed HEAD by now: it runs a hook, or asks something."""
+    """A switch that takes longer has changed HEAD by now, and runs a hook or asks something."""
     deadline = time.monotonic() + _SWITCH_SECONDS
     begun = {one.pid for one in gits_in(checkout) if _SWITCHING & set(one.words)}
     while begun and time.monotonic() < deadline:

@@ -1,7 +1,7 @@
-"""A worktree that is put away and taken out again, and stays git's all the while.
+"""Moves a worktree away and back, while git keeps it on record all the time.
 
-Its directory is renamed as it is; git's own directory about it stays where it was, locked, and learns the
-new place. So `git gc` keeps HEAD, index and reflog, and nothing has to be read, stored or written again.
+The directory is renamed; git's own directory about it stays in place, locked, and gets the new path. So
+`git gc` keeps what HEAD, index and reflog name, and nothing has to be read, stored or written again.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _NOTE = "af prune"
 _LONGEST = 16_384
 _LONGEST_LOG = 1 << 26
 _COMMIT = re.compile(rb"\b[0-9a-f]{40,64}\b")
-# Commits that git remembers here and no branch may have any more.
+# Files that name commits git remembers for a worktree, and that may be on no branch any more.
 _POINTERS = ("ORIG_HEAD", "REBASE_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "logs/HEAD")
 
 
 def put_away(
     repository: Repository, path: Path, place: Path, known: Sequence[Registration] | None = None
 ) -> None:
-    """Rename the worktree to `place`; the same again after a crash does what was left to do.
+    """Rename the worktree to `place`; after a crash, the same call does what was left to do.
 
-    `known` is what git has on record, for a caller that puts many away.
+    `known` is git's record of worktrees, for a caller that puts many away.
     """
     known = list(registrations(repository.common_dir)) if known is None else known
     for one in known:
@@ -51,8 +51,8 @@ def put_away(
 
 
 def take_out(repository: Repository, place: Path, path: Path) -> None:
-    """The way back; also in a repository that was moved or copied since, and after a crash."""
-    if os.path.lexists(path) and os.path.lexists(place):  # it is not what git has on record
+    """Bring it back; works after a crash, and if the repository was moved or copied in the meantime."""
+    if os.path.lexists(path) and os.path.lexists(place):  # `place` does not hold what git has on record
         raise AgentFarmError(
             f"The worktree in {place} cannot come back",
             why=f"Something else is at {path}.",
@@ -65,16 +65,16 @@ def take_out(repository: Repository, place: Path, path: Path) -> None:
 
 
 def unlock(repository: Repository, path: Path) -> None:
-    """Our own lock; somebody else's stays."""
+    """Remove our own lock; anybody else's stays."""
     for one in registrations(repository.common_dir):
         if _is_within(one.tree, path) and one.locked == LOCKED:
             (one.admin / "locked").unlink()
 
 
 def _name_again(repository: Repository, before: Path, now: Path, known: Sequence[Registration]) -> None:
-    """Have git's directories and the worktree, now there, name each other; and so worktrees inside it.
+    """Make git's directories and the moved worktree name each other again, and worktrees inside it, too.
 
-    On both sides: the farm may have been moved or copied while the worktree was where git did not know.
+    Both sides are mended: the farm may have been moved or copied while the worktree was away.
     """
     for one in known:
         if _is_within(one.tree, before):
@@ -84,9 +84,9 @@ def _name_again(repository: Repository, before: Path, now: Path, known: Sequence
 
 
 def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
-    """git's directory of that name, if it is about the worktree at `place` and says so itself.
+    """git's directory `name`, if it and the worktree at `place` name each other.
 
-    Only the end of the path counts: the repository may have been moved or copied since.
+    Only the end of the path is compared: the repository may have been moved or copied since.
     """
     admin = repository.common_dir / "worktrees" / name
     if not name or name != os.path.basename(name) or admin.is_symlink():
@@ -100,7 +100,7 @@ def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
 
 
 def adopt(repository: Repository, name: str, place: Path) -> None:
-    """The two name each other, by the paths of today; a `.git` that names something else stays as it is."""
+    """Make the two name each other by their current paths; a `.git` that names something else is kept."""
     admin = repository.common_dir / "worktrees" / name
     link = Path(line_of(place / ".git").removeprefix("gitdir: "))
     if link.parts[-2:] == ("worktrees", name) and not place.is_symlink():
@@ -110,7 +110,7 @@ def adopt(repository: Repository, name: str, place: Path) -> None:
 
 
 class LeavingTree(Struct, frozen=True):
-    """A worktree that is put away with its branch; its HEAD keeps `kept` alive."""
+    """A worktree that is about to be put away with its branch; its HEAD keeps the commits in `kept` alive."""
 
     tree: BuilderTree
     branch: str
@@ -118,10 +118,10 @@ class LeavingTree(Struct, frozen=True):
 
 
 def lonely_commits(repository: Repository, leaving: Mapping[str, LeavingTree]) -> dict[str, list[str]]:
-    """Commits that only the reflog of each worktree or of its branch knows, or ORIG_HEAD and its like.
+    """Commits that only the reflog of a worktree or its branch knows, or ORIG_HEAD and its like.
 
-    git would collect them once those are gone or have expired. Of a chain of commits the newest is named.
-    One question for all; a commit that only another one of them holds counts as lonely.
+    git would collect them once those are gone or expire. Of a chain of commits, only the newest is named.
+    One question for all; a commit that only another leaving worktree holds counts as lonely, too.
     """
     wanted = {id: _remembered(one.tree, one.branch) - set(one.kept) for id, one in leaving.items()}
     wanted = {id: some for id, some in wanted.items() if some}
@@ -156,13 +156,13 @@ def _remembered(tree: BuilderTree, branch: str) -> set[str]:
 
 
 def bundle(repository: Repository, commits: Sequence[str]) -> str:
-    """One commit that has all of them as its parents, so that one ref keeps them."""
+    """One commit that has all of `commits` as parents, so that a single ref keeps them."""
     message = "Commits that only a removed builder's reflog knew\n"
     return loose_commit(repository, f"{commits[0]}^{{tree}}", *commits, message=message)
 
 
 def drop_ref(repository: Repository, ref: str) -> None:
-    """Without an error where there is none."""
+    """Delete the ref, if there is one."""
     run_git(repository.root, "update-ref", "-d", ref)
 
 
@@ -177,8 +177,8 @@ def branch_log(common_dir: Path, branch: str) -> Path:
 
 
 def branch_settings(repository: Repository, branch: str) -> list[tuple[str, str]]:
-    """What `git push -u` and its like wrote about the branch."""
-    with suppress(OSError):  # git says what is wrong with it
+    """The settings that `git push -u` and its like wrote about the branch."""
+    with suppress(OSError):  # git will say what is wrong with the file
         if b"branch" not in (repository.common_dir / "config").read_bytes().lower():
             return []
     status, output, _ = ask_git(repository.root, "config", "--local", "--null", "--list")
@@ -189,9 +189,9 @@ def branch_settings(repository: Repository, branch: str) -> list[tuple[str, str]
 
 
 def let_go(repository: Repository, trees: Sequence[tuple[str, str | None, Sequence[str]]]) -> None:
-    """Of each worktree, by git's name of it: detach HEAD at the commit it is at, then change refs.
+    """For each worktree, by git's name for it: detach HEAD at the given commit, then make the ref changes.
 
-    Each in one transaction, all in one process; may be done again.
+    One transaction for each worktree, all in one process; can be repeated.
     """
     lines = list[str]()
     for name, head, changes in trees:
@@ -206,7 +206,7 @@ def let_go(repository: Repository, trees: Sequence[tuple[str, str | None, Sequen
 
 
 def attach(tree: BuilderTree, branch: str) -> None:
-    """HEAD names the branch again, and its reflog does not tell of the removal."""
+    """HEAD names the branch again, and the removal is taken out of its reflog."""
     tree.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     log = tree.git_dir / "logs/HEAD"
     with suppress(OSError):
@@ -222,9 +222,9 @@ def _message(line: bytes) -> str:
 def bring_back_branch(
     repository: Repository, branch: str, commit: str, log: Path, settings: Sequence[tuple[str, str]]
 ) -> None:
-    """The branch, and its reflog and settings if they are missing; can be repeated.
+    """Make the branch again, and its reflog and settings if they are missing; can be repeated.
 
-    A reflog of more than the line that this begins it with knows something that the old one does not.
+    A reflog with more than the line written here holds newer entries, and is kept instead of the old one.
     """
     there = branch_settings(repository, branch)
     for key, value in settings:
@@ -241,12 +241,12 @@ def bring_back_branch(
 def _has_just_begun(log: Path) -> bool:
     try:
         return len(read_plain(log, limit=_LONGEST_LOG).splitlines()) <= 1
-    except OSError:  # there is none, or it is too large to read
+    except OSError:  # there is no reflog, or it is too large to read
         return False
 
 
 def rename(path: Path, target: Path) -> None:
-    """A directory moves only if it may be written; afterwards it has the permissions it had."""
+    """Rename a directory even if it is read-only (the system demands write permission); its mode is kept."""
     mode = path.lstat().st_mode
     protected = stat.S_ISDIR(mode) and not mode & stat.S_IWUSR
     try:

@@ -1,8 +1,8 @@
-"""Which commits exist nowhere but on a builder's branch: the only place that decides it.
+"""Which commits exist nowhere but on a builder's branch. No other code decides this.
 
-A commit has landed when a target contains it, or has its change: picked or squashed into another commit, or
-so that merging the branch would change nothing. Each doubt (a conflict, a custom merge driver, a time limit)
-counts as not landed.
+A commit has landed when a target contains it or its change: cherry-picked, squashed into another commit, or
+such that merging the branch would change nothing. In doubt (a conflict, a custom merge driver, a time limit)
+it counts as not landed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.repository import Repository
 
 _SECONDS = 60.0
-_MOST_COMMITS = 2000  # whose files are asked for at once
+_MOST_COMMITS = 2000  # how many commits' files are asked for at once
 _MOST_TARGET_COMMITS = 5000
 _MOST_PATHS = 500
 _MOST_SPANS = 64
@@ -35,9 +35,9 @@ class Commit(Struct, frozen=True):
 
 
 def unlanded_commits(repository: Repository, tips: Sequence[str], targets: Sequence[str]) -> list[Commit]:
-    """Commits of `tips` that are not on any of `targets`, newest first; targets that do not exist are none.
+    """Commits of `tips` that are on none of `targets`, newest first; targets that do not exist are skipped.
 
-    Within a bound of time; what could not be compared by then is reported.
+    The time is limited; commits that could not be compared in time are reported as not landed.
     """
     resolved = resolve_commits(repository, [*targets, *tips])
     existing = sorted({commit for target in targets if (commit := resolved[target])})
@@ -54,9 +54,9 @@ def unlanded_commits(repository: Repository, tips: Sequence[str], targets: Seque
 def unlanded_of_each(
     repository: Repository, branches: Mapping[str, Sequence[str]], targets: Sequence[str]
 ) -> dict[str, list[Commit] | AgentFarmError]:
-    """`unlanded_commits` of many branches, given as tips.
+    """`unlanded_commits` for many branches, each given by its tips.
 
-    One question tells whose commits the targets contain, and only the others are compared one by one.
+    One question finds the branches that the targets contain; only the others are compared one by one.
     """
     resolved = resolve_commits(repository, {*targets, *(tip for tips in branches.values() for tip in tips)})
     existing = sorted({commit for target in targets if (commit := resolved[target])})
@@ -77,7 +77,7 @@ def unlanded_of_each(
 def have_landed(
     repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float
 ) -> bool | None:
-    """Whether `unlanded_commits` would name none, asked of commits; None where there was no time to tell."""
+    """Whether `unlanded_commits` would be empty for these commits; None if the time was too short to tell."""
     try:
         with git_deadline(timeout):
             remaining, all_compared = _Comparison.of(repository, tips, targets).remaining()
@@ -93,10 +93,10 @@ def landed_plainly(
     *,
     timeout: float,
 ) -> dict[str, bool]:
-    """The same for many branches at once, given as tips; what takes a comparison is left out.
+    """`have_landed` for many branches at once; those that need a comparison of content are left out.
 
-    A branch has landed when the targets contain it. It has not when no commit on a target since it left
-    touches a file that it touches: then nothing can have come there in another form.
+    A branch has landed if the targets contain it. It has not landed if no commit on a target since the fork
+    touches a file that the branch touches: its change cannot be there in another form.
     """
     with git_deadline(timeout):
         return _plainly(repository, branches, targets)
@@ -109,7 +109,7 @@ def _plainly(
     own = ask(repository, sorted({tip for tips in branches.values() for tip in tips}), targets)
     commits = {name: set[str]().union(*map(own.below, tips)) for name, tips in branches.items()}
     answers = {name: True for name, some in commits.items() if not some}
-    # after taking a target in, a branch has left in several places: that takes a comparison
+    # a branch that a target was merged into has several forks: that needs a comparison
     forks = {
         name: outer[0]
         for name, some in commits.items()
@@ -132,7 +132,7 @@ def _plainly(
 
 
 def _files_touched(repository: Repository, parents: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
-    """What each commit changes against its first parent; for a merge, all that it brought."""
+    """The files that each commit changes against its first parent; for a merge, everything it brought."""
     pairs = {commit: few[0] for commit, few in parents.items() if few}
     trees = commit_trees(repository, [*pairs, *pairs.values()])
     changes = {commit: (trees[parent], trees[commit]) for commit, parent in pairs.items()}
@@ -141,7 +141,7 @@ def _files_touched(repository: Repository, parents: Mapping[str, Sequence[str]])
 
 
 class _Span(Struct, frozen=True):
-    """What happened between two commits, as one change; `covers` are the commits it stands for."""
+    """Everything between two commits as one change; `covers` are the commits that it stands for."""
 
     start: str
     end: str
@@ -149,7 +149,7 @@ class _Span(Struct, frozen=True):
 
 
 class _Comparison(Struct, frozen=True):
-    """`parents` are the commits that no target contains, newest first, with their parents."""
+    """`parents` maps each commit that no target contains, newest first, to its parents."""
 
     repository: Repository
     tips: Sequence[str]
@@ -161,14 +161,14 @@ class _Comparison(Struct, frozen=True):
         return cls(repository, tips, targets, parents_of(repository, tips, targets, "--topo-order"))
 
     def remaining(self) -> tuple[list[str], bool]:
-        """The commits that have landed in no form, and whether every form could be compared."""
+        """The commits that have not landed in any form, and whether every form could be compared."""
         left, all_compared = list(self.parents), True
         for landed in (self._in_another_form, self._by_effect, self._merges_without_content):
             if not left or not self.targets:
                 break
             try:
                 found = landed()
-            except (TimedOut, GitError):  # an unreadable object, too, proves nothing
+            except (TimedOut, GitError):  # nor does an unreadable object prove anything
                 all_compared = False
                 continue
             left = [commit for commit in left if commit not in found]
@@ -179,10 +179,10 @@ class _Comparison(Struct, frozen=True):
         return reachable(tip, self.parents)
 
     def _in_another_form(self) -> set[str]:
-        """Commits whose change, alone or summed up from where the branch left, is one commit on a target.
+        """Commits whose change, alone or squashed with all since the fork, equals one commit on a target.
 
-        Equal patches alone are no proof, since the same lines may have been added at another place of the
-        file. So a match counts only if picking the change onto the parent of its twin gives the twin's tree.
+        Equal patches alone are no proof: the same lines may have been added elsewhere in the file. So a match
+        only counts if cherry-picking the change onto the parent of its match gives the tree of the match.
         """
         spans = self._spans()
         trees = commit_trees(self.repository, [commit for span in spans for commit in (span.start, span.end)])
@@ -211,7 +211,7 @@ class _Comparison(Struct, frozen=True):
         }
 
     def _spans(self) -> list[_Span]:
-        """Each commit by itself, and for each one of a tip's first-parent line all since the branch left."""
+        """Each commit by itself; and for each on a tip's first-parent line, everything since the fork."""
         spans = {
             _Span(parents[0], commit, frozenset({commit})): None
             for commit, parents in self.parents.items()
@@ -234,7 +234,7 @@ class _Comparison(Struct, frozen=True):
         return found
 
     def _changes_on_targets(self, paths: Collection[str]) -> dict[str, Change]:
-        """The targets' commits since the branches forked off that touch one of the same files."""
+        """Commits on the targets since the fork that touch one of `paths`."""
         if not paths:
             return {}
         limits = sorted(paths) if len(paths) <= _MOST_PATHS and not any("\n" in one for one in paths) else []
@@ -246,14 +246,14 @@ class _Comparison(Struct, frozen=True):
         given = "".join(f"{line}\n" for line in lines)
         most = f"--max-count={_MOST_TARGET_COMMITS}"
         output = run_git(self.repository.root, *plain, most, "--stdin", input=given)
-        commits = output.split()  # with paths given, git's own word for a parent is another one
+        commits = output.split()  # when paths are given, git simplifies history and reports other parents
         trees = commit_trees(self.repository, [name for one in commits for name in (f"{one}^", one)])
         changes = {commit: (trees[f"{commit}^"], trees[commit]) for commit in commits}
-        # a first commit has no parent, and its answer is not a hash
+        # a root commit has no parent, so the answer for it is not a hash
         return {commit: change for commit, change in changes.items() if " " not in change[0]}
 
     def _by_effect(self) -> set[str]:
-        """Tips whose merge would change nothing on a target, although they do change something."""
+        """Tips that change something, but whose merge into a target would change nothing."""
         landed: set[str] = set()
         pairs = [(target, tip) for tip in self.tips if tip in self.parents for target in self.targets]
         trees = commit_trees(self.repository, [*self.tips, *self.targets])
@@ -271,7 +271,7 @@ class _Comparison(Struct, frozen=True):
         return landed
 
     def _merges_without_content(self) -> set[str]:
-        """Merge commits that hold what git makes of their parents: they add nothing of their own."""
+        """Merge commits that are exactly what git makes of their parents: they add nothing of their own."""
         merges = [commit for commit, parents in self.parents.items() if len(parents) == 2]
         pairs = [(self.parents[merge][0], self.parents[merge][1]) for merge in merges]
         trees = commit_trees(self.repository, merges)
@@ -280,7 +280,7 @@ class _Comparison(Struct, frozen=True):
 
 
 def _merged_by_driver(repository: Repository, paths: Sequence[str]) -> bool:
-    """Whether the repository has a rule of its own for merging these files: it may drop a side silently."""
+    """Whether a custom merge driver handles these files: it may drop one side silently."""
     if run_git(repository.root, "config", "merge.default", ok=(0, 1)).strip():
         return True
     question = "".join(f"{path}\0" for path in paths)

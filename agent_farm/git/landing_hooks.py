@@ -1,4 +1,4 @@
-"""The repository's own hooks, run for a landing as git runs them for a merge that its user makes."""
+"""Runs the repository's own hooks for a landing, as git runs them for a merge that the user makes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.git_process import own_environment, paths_of, run_git
 
-_LINES = 20  # of what a hook printed last
+_LINES = 20  # how many of the last lines a hook printed are shown
 
 
 class HookRefused(AgentFarmError):
-    """A hook ended with another code than 0; the evidence is what it printed."""
+    """A hook exited with a code other than 0; the evidence is what it printed."""
 
     code = "hook-refused"
 
 
 class Hooks(Struct, frozen=True):
-    """Those in `directory`; none where it lies in a place that builders write to.
+    """The hooks in `directory`; hooks in a place that builders write to are ignored.
 
-    `signs`: the user's commits are signed.
+    `signs` says whether the user's commits are signed.
     """
 
     checkout: Checkout
@@ -35,7 +35,7 @@ class Hooks(Struct, frozen=True):
     signs: bool = False
 
     def find(self, name: str) -> Path | None:
-        """git, too, passes over one that may not be executed."""
+        """The hook, if it is executable: git skips those that are not."""
         if self.directory is None:
             return None
         file = self.directory / name
@@ -56,22 +56,22 @@ class Hooks(Struct, frozen=True):
         ]
         if done.returncode:
             raise HookRefused(
-                f"The hook {name} ended with {done.returncode}",
-                why=f"It is {file}.",
+                f"The hook {name} failed with exit code {done.returncode}",
+                why=f"The hook is {file}.",
                 evidence=lines[-_LINES:],
             )
         return lines
 
 
 def find_hooks(checkout: Checkout, *, never_below: Path) -> Hooks:
-    """In `core.hooksPath`, else in the git directory; `never_below` is where builders write.
+    """The hooks in `core.hooksPath`, else in the git directory; `never_below` is where builders write.
 
-    `signs`: whether the user's commits are signed, which is asked in the same breath.
+    Whether the user's commits are signed is asked by the same git.
     """
     asked = ("config", "-z", "--get-regexp", r"^(core\.hookspath|commit\.gpgsign)$")
     given = (f"--git-dir={checkout.git_dir}", f"--work-tree={checkout.path}")
     items = paths_of(run_git(checkout.path, *given, *asked, ok=(0, 1)))
-    named = (item.partition("\n") for item in items)  # a name alone means true
+    named = (item.partition("\n") for item in items)  # a name without a value means true
     settings = {name: value if equals else "true" for name, equals, value in named}
     path = os.path.expanduser(settings.get("core.hookspath", ""))
     directory = checkout.path / path if path else checkout.common_dir / "hooks"
@@ -88,7 +88,7 @@ def _ended(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess
     try:
         return _run(argv, cwd, env)
     except OSError as error:
-        if error.errno != errno.ENOEXEC:  # without a first line that names a program it is for the shell
+        if error.errno != errno.ENOEXEC:  # no #! line: the shell runs it
             raise AgentFarmError(f"The hook {argv[0]} cannot be run", why=error.strerror) from error
         return _run(["/bin/sh", *argv], cwd, env)
 

@@ -1,4 +1,4 @@
-"""Where a builder's work may have come to."""
+"""The places where a builder's work counts as landed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from agent_farm.git.repository import Repository
 
 
 def landing_targets(repository: Repository, base: str | None) -> list[str]:
-    """Where work counts as landed: the base, the main checkout's HEAD, every remote-tracking branch."""
+    """The base, the main checkout's HEAD, and every remote-tracking branch."""
     remote = repository.remote_branches()
     names = [base] if base else []
-    if base and f"refs/remotes/{base}" in remote:  # landing on it is landing on the branch that follows it
+    if base and f"refs/remotes/{base}" in remote:  # landing on the local branch that tracks it counts, too
         names += [f"refs/heads/{branch}" for branch in find_base(repository, base).branches]
     return [*names, "HEAD", *remote]

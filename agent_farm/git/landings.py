@@ -1,7 +1,7 @@
-"""Whether builders' commits have landed, as `af prune` asks it, for many builders and within a bound.
+"""Whether builders' commits have landed, for many builders and in limited time.
 
-One builder takes about twenty questions to git. So an answer is remembered with the commits it was asked of,
-and is asked again only when the builder's or a target's are others.
+One builder takes about twenty questions to git. So an answer is remembered with the commits that it is
+about, and asked for again only when the builder's commits or a target's have changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent_farm.git.repository import Repository
 
 
 class Landing(Struct, frozen=True):
-    """`landed` is None where it is not known; `asked_of` stands for the commits that were asked about."""
+    """`landed` is None if it is not known; `asked_of` identifies the commits that the question was about."""
 
     landed: bool | None = None
     asked_of: str = ""
@@ -27,7 +27,7 @@ class Landing(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """Whether everything up to `tips` has come to one of `targets`; all of them are commits."""
+    """Whether everything up to `tips` has landed on one of `targets`; all of them are commits."""
 
     tips: tuple[str, ...]
     targets: tuple[str, ...]
@@ -44,7 +44,7 @@ def read_landings(
     *,
     seconds: float,
 ) -> dict[str, Landing]:
-    """By builder id, as in `questions`; those without time to be asked are missing."""
+    """By builder id, as in `questions`; builders for which there was no time are missing."""
     until = time.monotonic() + seconds
     answers = {
         id: known
@@ -54,14 +54,14 @@ def read_landings(
     if len(answers) == len(questions):
         return answers
     answers |= _plain(repository, {id: questions[id] for id in questions.keys() - answers.keys()}, seconds)
-    # the longest not asked come first: what is left over this time has its turn the next time
+    # those not asked for the longest come first, so that whoever is left out now has its turn next time
     order = sorted(questions.keys() - answers.keys(), key=lambda id: remembered.get(id, Landing()).at)
     return answers | _compared(repository, {id: questions[id] for id in order}, until)
 
 
 def _plain(repository: Repository, questions: Mapping[str, Question], seconds: float) -> dict[str, Landing]:
-    """What needs no comparison of content, asked for all builders that have the same targets at once."""
-    from agent_farm.git.landed import landed_plainly  # a status that has nothing new to ask does without
+    """Answers that need no comparison of content, in one call for all builders with the same targets."""
+    from agent_farm.git.landed import landed_plainly  # a status with nothing new to ask does not load it
 
     answers = dict[str, Landing]()
     for targets in {question.targets for question in questions.values()}:

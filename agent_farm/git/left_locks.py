@@ -1,8 +1,8 @@
-"""Lock files that a killed git left: every git refuses to work beside them, and none takes them away.
+"""Finds lock files left by a killed git, which make every later git fail, and removes those that are ours.
 
-From the file alone nobody can say whose it is: an editor may be open for a commit message. Those of a git
-that `af` started are told by the step it was started for: that was written down before, and whoever takes it
-up again holds the lock under which it was begun. They alone are removed.
+The file alone does not say whose it is: an editor may be open for a commit message. But a git that `af`
+started belongs to a step that was written down before, and whoever resumes that step holds the lock under
+which it was begun. Only the locks of such gits are removed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LONGEST = 100  # bytes of a lock that holds a commit's name
 
 
 def left_locks(checkout: Checkout) -> Iterator[Path]:
-    """Those that no git is at work with, as far as can be told (on Linux): of that checkout, and, where it is
-    the main one, of all. Refs and configuration are common to all."""
+    """Lock files that no running git owns, as far as that can be told (on Linux): those of the checkout and,
+    if it is the main one, of refs and configuration, which all checkouts share."""
     own = [checkout.git_dir / name for name in _OF_ONE_CHECKOUT]
     if (left := [lock for lock in own if os.path.lexists(lock)]) and not gits_in(checkout):
         yield from left
@@ -40,8 +40,8 @@ def left_locks(checkout: Checkout) -> Iterator[Path]:
 
 
 def gits_in(checkout: Checkout) -> list[GitProcess]:
-    """Those that run there, and may need its locks. Linux only; elsewhere none."""
-    builders = checkout.path / WORKTREES_NAME  # theirs have a HEAD and an index of their own
+    """The gits that run in the checkout, and may need its locks. Linux only; elsewhere none."""
+    builders = checkout.path / WORKTREES_NAME  # builders' worktrees have a HEAD and an index of their own
     return [
         one
         for one in gits_at_work()
@@ -51,7 +51,7 @@ def gits_in(checkout: Checkout) -> list[GitProcess]:
 
 
 def _checkouts(common_dir: Path) -> Iterator[Path]:
-    """The checkouts that share it, according to git's records; the main one is beside it."""
+    """The checkouts that share it, according to git's records; the main one is its parent directory."""
     yield common_dir.parent
     for file in common_dir.glob("worktrees/*/gitdir"):
         with suppress(OSError):
@@ -61,7 +61,10 @@ def _checkouts(common_dir: Path) -> Iterator[Path]:
 
 
 def drop_builders_locks(checkout: Checkout, refs: Sequence[str], *, head: bool) -> None:
-    """Of a step of a removal or a restore; the caller holds the builder's lock. `head`: it changes HEAD."""
+    """Remove the locks of an interrupted removal or restore; the caller holds the builder's lock.
+
+    `head` says whether the step changes HEAD.
+    """
     locks = [checkout.common_dir / f"{ref}.lock" for ref in refs]
     if head:
         locks.append(checkout.git_dir / "HEAD.lock")
@@ -69,10 +72,12 @@ def drop_builders_locks(checkout: Checkout, refs: Sequence[str], *, head: bool) 
 
 
 def drop_landings_locks(checkout: Checkout, branch: str, before: str, after: str, *, begun: int) -> None:
-    """Of a landing that was cut short; the caller holds the lock of landings, which its git had as well.
+    """Remove the locks of an interrupted landing; the caller holds the lock for landings, which its git had,
+    too.
 
-    git writes the new commit into the lock of a ref. That of HEAD, which only gets a line in its reflog, is
-    empty: it is this landing's when it is younger than the note of it, made at `begun` (in nanoseconds).
+    git writes the new commit into the lock of a ref. The lock of HEAD, which only gets a reflog entry, is
+    empty: it belongs to this landing if it is newer than the landing's note, made at `begun` (in
+    nanoseconds).
     """
     head = checkout.git_dir / "HEAD.lock"
     written = {

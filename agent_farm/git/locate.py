@@ -1,7 +1,7 @@
-"""From a directory to its repository.
+"""Finds the repository that a directory is in.
 
-Where nothing is out of the ordinary the files say it, so that what needs no git at all works while git hangs.
-Otherwise it is one question to git, and an explanation when there is no answer.
+In an ordinary repository the files tell, so that whatever needs no git works even while git hangs.
+Otherwise git is asked one question, and the lack of an answer is explained.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agent_farm.git.registrations import SPARSE_SECTION, linked_git_dir
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
 
-# rev-parse echoes options it does not know. Such a mark keeps paths with line breaks whole.
+# rev-parse echoes options it does not know. This one separates answers, so that paths may hold line breaks.
 _MARK = "--agent-farm-next-answer"
 _SECONDS = 60.0
 _LONGEST = 1 << 20  # bytes of a file that others may have written
@@ -30,7 +30,7 @@ _UNUSUAL = re.compile(rb"(?i)worktree|include|objectformat|refstorage|\bbare\b(?
 
 
 class Place(Struct, frozen=True):
-    """`git_dir` is the one of `root`, which in a bare repository is a linked worktree."""
+    """`git_dir` belongs to `root`, which in a bare repository is a linked worktree."""
 
     root: Path
     common_dir: Path
@@ -40,14 +40,14 @@ class Place(Struct, frozen=True):
 
 
 def locate(cwd: Path) -> Place:
-    """Where `cwd` lies; AgentFarmError with the next command when a farm cannot live there."""
+    """The repository of `cwd`; AgentFarmError with the next command if a farm cannot be there."""
     place = _plain_place(cwd) or _asked_place(cwd)
     _require_own_farm(place)
     return place
 
 
 def _require_own_farm(place: Place) -> None:
-    """Who works in a builder's worktree may replace its `.git`: no other repository takes over from there."""
+    """Refuse another repository named by a builder's `.git`, which whoever works there may replace."""
     builders = place.checkout.parent
     if builders.name != WORKTREES_NAME or not os.path.lexists(builders.parent / ".git"):
         return
@@ -60,14 +60,14 @@ def _require_own_farm(place: Place) -> None:
 
 
 def _plain_place(cwd: Path) -> Place | None:
-    """What git would answer in a checkout of the user's own; None where git has to be asked."""
+    """What git would answer in an ordinary checkout of the user's own; None if git has to be asked."""
     here = Path(os.path.realpath(cwd))
     try:
         device = here.stat().st_dev
         for top in (here, *here.parents):
             found = top.stat()
             if found.st_dev != device or (top / "HEAD").exists():
-                # git stops at a file system boundary; there is no checkout inside a git directory
+                # git stops at a file system boundary, and inside a git directory there is no checkout
                 return None
             if os.path.lexists(top / ".git"):
                 break
@@ -86,7 +86,7 @@ def _plain_place(cwd: Path) -> Place | None:
 
 
 def _private_directory(top: Path) -> Path | None:
-    """The git directory of a main checkout, or of a linked worktree that it knows."""
+    """The git directory of a main checkout, or of a linked worktree that its `.git` names."""
     entry = top / ".git"
     if entry.is_dir() and not entry.is_symlink():
         return entry if (entry / "objects").is_dir() and (entry / "refs").is_dir() else None
@@ -103,7 +103,7 @@ def _shared_directory(git_dir: Path) -> Path | None:
 
 
 def _is_ordinary(common: Path) -> bool:
-    """Nothing in its configuration changes where the checkout is, or how git reads the repository."""
+    """Whether nothing in its configuration changes where the checkout is, or how git reads the repository."""
     if any(path.stat().st_uid != os.geteuid() for path in (common, common.parent)):
         return False
     config = SPARSE_SECTION.sub(b"", read_plain(common / "config", limit=_LONGEST))
@@ -152,12 +152,12 @@ def _is_bare(settings: Mapping[str, str]) -> bool:
 
 
 def _main_checkout(checkout: Path, common_dir: Path, settings: Mapping[str, str]) -> Path:
-    """The main worktree's top level, asked from a linked one."""
+    """The top level of the main checkout, found from a linked worktree."""
     if "core.worktree" in settings:  # a submodule, or a main checkout that was put elsewhere
         return Path(os.path.realpath(common_dir / settings["core.worktree"]))
     if common_dir.name == ".git":
         return common_dir.parent
-    for parent in checkout.parents:  # `git init --separate-git-dir` leaves no way back but this one
+    for parent in checkout.parents:  # after `git init --separate-git-dir`, this is the only way back
         if (parent / ".git").is_file() and _points_to(parent / ".git", common_dir):
             return parent
     raise AgentFarmError(
@@ -187,7 +187,7 @@ def _points_to(git_file: Path, git_dir: Path) -> bool:
 
 
 def _without_checkout(cwd: Path, stderr: str) -> Place:
-    """Of a bare repository, whose worktrees are beside it; else the error that says why there is none."""
+    """In a bare repository, one of its worktrees; else the error that says why there is no checkout."""
     if "must be run in a work tree" not in stderr:
         _raise_no_place(cwd, stderr)
     question = ("rev-parse", "--path-format=absolute", "--is-bare-repository", "--git-common-dir")
@@ -207,7 +207,7 @@ def _raise_no_place(cwd: Path, stderr: str) -> NoReturn:
                 why="cd into your repository, or create one here.",
                 hint="git init",
             )
-        raise AgentFarmError(  # a `.git` file that points to nothing: git names the missing directory
+        raise AgentFarmError(  # a `.git` file that names a missing directory, which git's message names
             f"The git directory of {cwd} is gone",
             why=stderr.strip().removeprefix("fatal: "),
             hint="git worktree repair, in the main checkout",

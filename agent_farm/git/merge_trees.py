@@ -1,4 +1,4 @@
-"""What merges would give, without a checkout: one git process for any number of pairs."""
+"""The results of merges, without a checkout: one git process for any number of pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import ask_git, paths_of, run_git
 from agent_farm.git.repository import Repository
 
-_MOST_MARKED = 2_000_000  # bytes of a file that is searched for marks
+_MOST_MARKED = 2_000_000  # of a file that is searched for conflict markers
 _NOBODY = {
     f"GIT_{role}_{fact}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -19,14 +19,14 @@ _NOBODY = {
 
 
 class MergeResult(Struct, frozen=True):
-    """The tree a merge gives; where `conflicts` names files, these hold conflict marks in it."""
+    """The tree that a merge gives; the files in `conflicts` have conflict markers in it."""
 
     tree: str
     conflicts: tuple[str, ...]
 
 
 def merged_trees(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[MergeResult]:
-    """The result for each pair of commits; nothing is changed, and no common history is needed."""
+    """The result for each pair of commits. No ref or file changes, and no common history is needed."""
     if not pairs:
         return []
     output = run_git(
@@ -57,16 +57,16 @@ def _parsed(items: Sequence[str]) -> Iterator[MergeResult]:
 
 
 def loose_commit(repository: Repository, tree: str, *parents: str, message: str = "compare\n") -> str:
-    """A commit of nobody's: git collects it in time, unless a ref is made that names it.
+    """A commit that git collects in time, unless a ref is made for it.
 
-    Two commits with the same parent: merging them is picking one onto the other.
+    Merging two commits with the same parent is cherry-picking one onto the other.
     """
     whole = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)))
     return run_git(repository.root, *whole, input=message, env=_NOBODY).strip()
 
 
 def merge_results(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[MergeResult | None]:
-    """For each pair of branches or commits what a merge gives; None where one of both does not exist."""
+    """For each pair of branches or commits, what merging them gives; None if one does not exist."""
     commits = resolve_commits(repository, {name for pair in pairs for name in pair})
     known = list(dict.fromkeys((commits[one], commits[other]) for one, other in pairs))
     asked = [(one, other) for one, other in known if one and other]
@@ -75,7 +75,7 @@ def merge_results(repository: Repository, pairs: Sequence[tuple[str, str]]) -> l
 
 
 class Hunk(Struct, frozen=True):
-    """Lines that git could not merge, with its marks; `line` is where they begin in what it wrote."""
+    """Lines that git could not merge, with its markers; `line` is where they begin in the file it wrote."""
 
     file: str
     line: int
@@ -83,7 +83,7 @@ class Hunk(Struct, frozen=True):
 
 
 def conflict_hunks(repository: Repository, result: MergeResult) -> Iterator[Hunk]:
-    """Of the files that hold marks; a file that one side deleted, or a binary one, has none."""
+    """The hunks of files with markers; a file that one side deleted, or a binary one, has none."""
     for file in result.conflicts:
         status, output, _ = ask_git(repository.root, "cat-file", "blob", f"{result.tree}:{file}")
         if status == 0 and len(output) <= _MOST_MARKED:

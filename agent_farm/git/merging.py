@@ -1,6 +1,6 @@
-"""Landing a branch on a checkout's branch: made in the object store, then taken over in one step.
+"""Lands work on a checkout's branch: makes the commit in the object store, then moves everything in one step.
 
-Until the last step nothing that a person can see has changed, so a refusal leaves everything as it was.
+Before that step nothing that a person can see has changed, so a refusal leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MergeConflicts(MergeRefused):
 
 
 def on_no_branch(checkout: Path) -> MergeRefused:
-    """Where there is nothing to land on."""
+    """The error when there is no branch to land on."""
     return MergeRefused(
         f"{checkout} is on no branch",
         why="Work lands on the branch that is checked out there.",
@@ -42,11 +42,11 @@ def on_no_branch(checkout: Path) -> MergeRefused:
 
 
 class NoFastForward(MergeRefused):
-    """Both sides have commits of their own."""
+    """Both branches have commits that the other lacks."""
 
 
 class Merged(Struct, frozen=True):
-    """The checkout's branch, before and after; equal when there was nothing to merge."""
+    """The checkout's branch before and after; both are equal if there was nothing to merge."""
 
     into: str
     before: str
@@ -54,7 +54,7 @@ class Merged(Struct, frozen=True):
 
 
 class Work(Struct, frozen=True):
-    """What is to land: `tip`, called `name`; `subject` and `trailer` are for the commit that lands it."""
+    """What is landed: `tip`, shown as `name`; `subject` and `trailer` are for the commit that lands it."""
 
     tip: str
     name: str
@@ -63,17 +63,17 @@ class Work(Struct, frozen=True):
 
 
 class Review:
-    """Reviewers before anything lands; each may change what it gets, or refuse."""
+    """Looks at what is about to land; each method may change what it gets, or refuse by raising."""
 
     def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
-        """The tree that is about to be committed."""
+        """Review the tree that is about to be committed."""
         return tree
 
     def message(self, text: bytes, strategy: Strategy) -> bytes:
         return text
 
     def commit(self, before: str, after: str) -> None:
-        """What the branch is about to move to."""
+        """Review the commit that the branch is about to move to."""
 
 
 def merge_commit(
@@ -89,11 +89,11 @@ def merge_commit(
     fds: Sequence[int] = (),
     shield: Shield | None = None,
 ) -> Merged:
-    """Bring `work` into the branch of a checkout, whose own uncommitted changes stay.
+    """Merge `work` into the branch of a checkout, whose own uncommitted changes stay.
 
-    Refused when it would conflict, or would touch a file that has uncommitted changes. The work's own branch
-    stays as it is, also with `rebase`, which copies its commits. Whoever calls this holds the lock of
-    landings, which git is given as one of `fds`. `head` is what was checked out a moment ago.
+    Refused if it would conflict, or touch a file with uncommitted changes. The work's own branch is not
+    changed, not even by `rebase`, which copies its commits. The caller holds the lock for landings, which git
+    inherits as one of `fds`. `head` is what was checked out a moment ago.
     """
     review = review or Review()
     making = Making(repository, work, strategy, message, review, hooks is not None and hooks.signs)
@@ -120,16 +120,17 @@ def merge_commit(
 
 
 def replay(repository: Repository, work: Work, onto: str, since: Sequence[str]) -> str:
-    """The tip of copies, on `onto`, of the commits that none of `since` contains; or MergeConflicts.
+    """Copy the commits that none of `since` contains onto `onto`; returns the new tip, or raises
+    MergeConflicts.
 
-    Work that contains `onto` stays as it is.
+    Work that already contains `onto` is returned unchanged.
     """
     making = Making(repository, work, "rebase", None, Review(), signed=False)
     return work.tip if making.contains(work.tip, onto) else making.replayed(onto, *since)
 
 
 class Making(Struct, frozen=True):
-    """The commit that a branch is to move to, made in the object store."""
+    """Makes the commit that a branch is to move to, in the object store."""
 
     repository: Repository
     work: Work
@@ -139,7 +140,7 @@ class Making(Struct, frozen=True):
     signed: bool
 
     def after(self, head: str) -> str:
-        """`head` itself where there is nothing to merge."""
+        """The commit to move to; `head` itself if there is nothing to merge."""
         tip = self.work.tip
         if self.contains(head, tip):
             return head
@@ -175,8 +176,7 @@ class Making(Struct, frozen=True):
         return result.tree
 
     def replayed(self, head: str, *since: str) -> str:
-        """The work's commits copied onto `head`; the ones whose change is there already are left out, and all
-        that `since` contain."""
+        """Copy the work's commits onto `head`, without those in `since` and those whose change is there."""
         order = ("--reverse", "--topo-order")
         current, current_tree = head, self.tree_of(head)
         for commit, parents in parents_of(self.repository, [self.work.tip], [head, *since], *order).items():
@@ -193,7 +193,7 @@ class Making(Struct, frozen=True):
         return current
 
     def _require_only_merging(self, commit: str, parents: Sequence[str]) -> None:
-        """It holds what its parents give and no change of its own, which nobody would copy."""
+        """Raise unless the merge commit is just what merging its parents gives: a rebase loses any more."""
         made, conflicts = parents[0], False
         for parent in parents[1:]:
             result = merged_trees(self.repository, [(made, parent)])[0]
@@ -208,7 +208,7 @@ class Making(Struct, frozen=True):
             )
 
     def copied(self, commit: str, tree: str, parent: str, trailer: str = "") -> str:
-        """The same author, date and message over another tree; with `trailer` below the message."""
+        """A commit with the same author, date and message, but another tree and parent, and `trailer`."""
         told = ("log", "-1", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B", commit)
         name, email, date, text = run_git_bytes(self.repository.root, *told, "--").split(b"\0", 3)
         facts = {"NAME": name, "EMAIL": email, "DATE": b"@" + date}
@@ -220,7 +220,7 @@ class Making(Struct, frozen=True):
         self, tree: str, parents: Sequence[str], message: bytes, author: Mapping[str, str] | None = None
     ) -> str:
         given = [word for parent in parents for word in ("-p", parent)]
-        if self.signed:  # unlike `git commit`, `commit-tree` does not look into the settings
+        if self.signed:  # unlike `git commit`, `commit-tree` ignores commit.gpgSign
             given.append("-S")
         whole = ("-c", "i18n.commitEncoding=utf-8", "commit-tree", tree, *given)
         return run_git(self.repository.root, *whole, input=message, env=author).strip()

@@ -1,7 +1,7 @@
-"""Repositories inside a worktree, whose work no commit of the worktree holds.
+"""Finds unsaved work in repositories inside a worktree, which no commit of the worktree holds.
 
-What is configured in one runs when git is asked there, and whoever works in the worktree may have written
-it. So git is asked in a directory of ours, which has the repository's references and nothing else of it.
+git runs whatever a repository's configuration names, and whoever works in the worktree may have written
+that. So git is run in a directory of ours, with the repository's references but none of its configuration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST = 1 << 28  # bytes of an index or of packed references
 
 
 def submodules_with_work(tree: BuilderTree) -> dict[str, str]:
-    """Checked-out submodules with work that no remote has, and what that work is."""
+    """For each checked-out submodule with work that no remote has, what that work is."""
     if not _may_know_submodules(tree):
         return {}
     lines = paths_of(tree.run("ls-files", "--stage", "-z"))
@@ -32,10 +32,10 @@ def submodules_with_work(tree: BuilderTree) -> dict[str, str]:
 
 
 def _may_know_submodules(tree: BuilderTree) -> bool:
-    """False when no entry of the index can be one, which spares a process for nearly every worktree.
+    """Whether any entry of the index may be a submodule; False spares nearly every worktree a process.
 
-    The entry of a submodule holds its mode in four bytes; an index that is split, or names directories whole,
-    has entries elsewhere.
+    A submodule's entry holds its mode in four bytes. An index that is split, or has whole directories as
+    entries, keeps entries elsewhere.
     """
     try:
         content = read_plain(tree.index, limit=_LONGEST)
@@ -47,7 +47,7 @@ def _may_know_submodules(tree: BuilderTree) -> bool:
 
 
 def holds_repository(folder: Path) -> bool:
-    """Whether there is a git repository anywhere below, or a part that cannot be read."""
+    """Whether there is a git repository anywhere below, or a directory that cannot be read."""
     unseen = list[OSError]()
     for _, folders, files in os.walk(folder, onerror=unseen.append):
         if ".git" in folders or ".git" in files:
@@ -56,7 +56,7 @@ def holds_repository(folder: Path) -> bool:
 
 
 def _local_work(submodule: Path) -> str | None:
-    """What would be lost with it, None when its remote has everything."""
+    """What would be lost with the submodule; None if its remote has everything."""
     with tempfile.TemporaryDirectory(prefix="af-submodule-") as scratch:
         try:
             tree = _stand_in(submodule, Path(scratch))
@@ -75,7 +75,7 @@ def _local_work(submodule: Path) -> str | None:
 
 
 def _stand_in(submodule: Path, scratch: Path) -> BuilderTree:
-    """Its HEAD, index, references and objects under a configuration of our own."""
+    """The submodule's HEAD, index, references and objects, under a configuration of our own."""
     git_dir = submodule / ".git"
     if not git_dir.is_dir() or git_dir.is_symlink():
         link = os.fsdecode(read_plain(git_dir, limit=_LONGEST)).rstrip("\r\n").removeprefix("gitdir: ")

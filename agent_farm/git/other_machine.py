@@ -1,4 +1,4 @@
-"""Commits to and from the same repository on another machine, which is believed in nothing."""
+"""Pushes commits to and fetches them from the same repository on another machine, which is not trusted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from agent_farm.launch import as_command
 
 _PUSH_SECONDS = 3600.0
 _FETCH_SECONDS = 600.0
-_PUSHES = 5  # git there refuses one that meets a worktree which is being made, and has no commit yet
-TOO_MUCH = "af: more came than may be fetched"  # said by the program that counts
-_NO_ROOM = "attempting to allocate"  # git, of an object that is larger
+_PUSHES = 5  # git there refuses a push while a worktree is being made that has no commit yet
+TOO_MUCH = "af: more came than may be fetched"  # printed by the program that counts
+_NO_ROOM = "attempting to allocate"  # printed by git about an object that is larger
 _COMMIT = re.compile(OBJECT_NAME)
-# On the command line they win over the person's files. What comes is checked, object by object; of a pack
-# with many no delta is written out, and what is large is never held whole.
+# Given on the command line, these override the user's files. Every object that arrives is checked; a pack of
+# many objects is kept as it is, without expanding its deltas, and a large object is never held whole in
+# memory.
 _SETTINGS = (
     f"core.hooksPath={os.devnull}",
     "protocol.allow=never",
@@ -42,7 +43,7 @@ _SETTINGS = (
 
 
 class Line(Struct, frozen=True):
-    """How git gets there: `ssh` is a command of fixed words, to which git adds its own."""
+    """How git reaches the machine: `ssh` is a command of fixed words, to which git appends its own."""
 
     destination: str
     port: int | None
@@ -61,7 +62,7 @@ class Line(Struct, frozen=True):
 
     @property
     def bounds(self) -> dict[str, str]:
-        """Of a fetch. A delta of a few bytes may come to gigabytes: git is given no room for those."""
+        """The environment of a fetch: a delta of a few bytes may expand to gigabytes, and gets no room."""
         return allocation_bound(self.most_bytes)
 
 
@@ -82,7 +83,7 @@ def _git(
 
 
 class TooMuch(AgentFarmError):
-    """More came than one fetch may bring."""
+    """More arrived than one fetch may bring."""
 
 
 def too_much(machine: str) -> TooMuch:
@@ -94,7 +95,7 @@ def too_much(machine: str) -> TooMuch:
 
 
 def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
-    """Each ref there is that commit then; only what is missing there travels."""
+    """Set refs there to these commits; only objects that the machine lacks travel."""
     pairs = (f"+{commit}:{ref}" for ref, commit in refs.items())
     words = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules", "--", line.url)
     whole = (*words, *pairs)
@@ -112,17 +113,17 @@ def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) ->
 
 
 def fetched_ref(builder: str) -> str:
-    """Where its work lies as it was fetched last: refs of one machine never reach another name."""
+    """The ref of a builder's work as last fetched. Every name is chosen here: the machine chooses none."""
     return f"refs/agent-farm/fleet/{builder}"
 
 
 def coming_work_ref(builder: str) -> str:
-    """Where it lies until `take_work`; no id of a builder has an @."""
+    """The ref of fetched work until `take_work`; no builder's id contains an @."""
     return f"{fetched_ref(builder)}@coming"
 
 
 def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
-    """Each of theirs under the name that it is given here; only what is missing here travels."""
+    """Fetch their refs under the names given for them here; only objects missing here travel."""
     pairs = (f"+{theirs}:{ours}" for theirs, ours in refs.items())
     words = (
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
@@ -141,13 +142,13 @@ def fetched_commit(repository: Repository, builder: str) -> str | None:
 
 
 def note_fetched(repository: Repository, builder: str, commit: str) -> None:
-    """Of one whose branch was there before it."""
+    """For a builder whose branch already existed here."""
     run_git(repository.root, "update-ref", fetched_ref(builder), commit)
 
 
 def take_work(repository: Repository, builder: str, branch: str, commit: str, before: str) -> None:
-    """What came is what was fetched last, and its branch moves with that, in one step: whoever is killed
-    leaves no branch that looks as if somebody had moved it here."""
+    """Record the commit as fetched and move the branch to it in one step: a kill in between would leave a
+    branch that looks as if somebody had moved it here."""
     now = repository.branch_commit(branch)
     problem = None if now == commit else _unmovable(repository, branch, commit, now, before)
     lines = ["start", f"update {fetched_ref(builder)} {commit}", f"delete {coming_work_ref(builder)}"]
@@ -160,18 +161,18 @@ def take_work(repository: Repository, builder: str, branch: str, commit: str, be
 
 
 def is_further(repository: Repository, commit: str, before: str) -> bool:
-    """Whether `commit` is a descendant of it."""
+    """Whether `commit` is a descendant of `before`."""
     status, _, _ = ask_git(repository.root, "merge-base", "--is-ancestor", before, commit)
     return status == 0
 
 
 def make_branch(repository: Repository, branch: str, commit: str) -> None:
-    """GitError where there is one."""
+    """Create the branch; GitError if it exists."""
     run_git(repository.root, "update-ref", f"refs/heads/{branch}", commit, "")
 
 
 def move_branch(repository: Repository, branch: str, commit: str, before: str | None) -> None:
-    """To where the builder is, unless somebody has moved it here, or stands on it."""
+    """Move the branch to where the builder is, unless somebody moved it here or has it checked out."""
     now = repository.branch_commit(branch)
     if now == commit:
         return
@@ -189,7 +190,7 @@ def _unmovable(
             why="Neither the branch nor the builder's work was changed.",
             hint=as_command("git", "-C", repository.root, "log", "--oneline", f"{branch}...{commit}"),
         )
-    from agent_farm.git.worktrees import branch_checked_out_at  # what moves nothing does without
+    from agent_farm.git.worktrees import branch_checked_out_at  # only needed when a branch moves
 
     if (place := branch_checked_out_at(repository, branch)) is not None:
         return AgentFarmError(
@@ -201,7 +202,7 @@ def _unmovable(
 
 
 def drop_branch(repository: Repository, branch: str, commit: str) -> bool:
-    """Whether it is gone: one that is elsewhere by now, or checked out, stays."""
+    """Delete the branch, and return whether it is gone; one that has moved or is checked out stays."""
     from agent_farm.git.worktrees import branch_checked_out_at
 
     if repository.branch_commit(branch) is None:

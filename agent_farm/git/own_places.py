@@ -1,7 +1,8 @@
-"""`.agent-farm` and `.builders` are af's own: what a repository tracks there is refused by name.
+"""Refuses a repository that tracks files in `.agent-farm` or `.builders`, which are af's own.
 
-A commit can bring such files at any time (`git pull`, `git checkout`; git overwrites ignored files without
-a word), so the index is asked each time, and read here: that takes microseconds where git takes milliseconds.
+A commit can bring such files at any time (`git pull` and `git checkout` overwrite ignored files without
+warning), so the index is checked every time. It is parsed here, which takes microseconds; git takes
+milliseconds.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from agent_farm.own_files import require_own_directory
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
 
 _OURS = (os.fsencode(STATE_NAME), os.fsencode(WORKTREES_NAME))
-_LAST = max(_OURS) + b"0"  # the character after "/": past all that lies in the last of them
-_HEADER, _FIXED, _HASH = 12, 40, 20  # bytes: of the file, of an entry before and in its object name
+_LAST = max(_OURS) + b"0"  # "0" is the character after "/": this sorts after every path in both directories
+_HEADER, _FIXED, _HASH = 12, 40, 20  # in bytes: the file's header, an entry before its hash, the hash
 _LONG_FLAG = 0x40
 _ENOUGH = 1 << 18  # few names sort before ours
 
 
 def require_own_places(root: Path, git_dir: Path) -> None:
-    """ForeignFile when one of them is tracked by git, a link, holds one, or is open to another user."""
+    """ForeignFile if one of them is tracked by git, is or contains a link, or is writable for others."""
     places = [root / os.fsdecode(name) for name in _OURS]
     present = [place for place in places if os.path.lexists(place)]
     if not present:
@@ -41,7 +42,7 @@ def require_own_places(root: Path, git_dir: Path) -> None:
 
 
 def _require_no_links(state: Path) -> None:
-    """What lies directly in it: af clears up in its directories, so none may lead elsewhere."""
+    """Refuse links directly inside: af deletes files in its directories, so none may lead elsewhere."""
     with suppress(FileNotFoundError), os.scandir(state) as entries:
         for entry in entries:
             if entry.is_symlink():
@@ -59,7 +60,7 @@ def _refuse(root: Path, place: Path, path: str) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Also where the file system does not tell upper case from lower case."""
+    """Whether both are one file; they may be on a file system that ignores case."""
     if one == other:
         return True
     with suppress(OSError):
@@ -68,7 +69,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _tracked(root: Path, git_dir: Path) -> list[bytes]:
-    """Paths of the main checkout's index under our names, in any case of letters."""
+    """Paths in the main checkout's index under our names, in upper or lower case."""
     try:
         with (git_dir / "index").open("rb") as file:
             data = file.read(_ENOUGH)
@@ -77,7 +78,7 @@ def _tracked(root: Path, git_dir: Path) -> list[bytes]:
                 try:
                     return _ours_among(data, version)
                 except IndexError:
-                    with suppress(IndexError):  # a damaged one: git says how
+                    with suppress(IndexError):  # the index is damaged: git will say how
                         return _ours_among(data + file.read(), version)
     except FileNotFoundError:
         return []
@@ -94,7 +95,7 @@ def _is_split(git_dir: Path) -> bool:
 
 
 def _paths(data: bytes, version: int) -> Iterator[bytes]:
-    """The entries' paths in their order, up to where ours would be. See gitformat-index(5)."""
+    """The entries' paths in order, up to where ours would be. See gitformat-index(5)."""
     offset, path = _HEADER, b""
     for _ in range(int.from_bytes(data[8:12], "big")):
         start = offset
@@ -115,7 +116,7 @@ def _paths(data: bytes, version: int) -> Iterator[bytes]:
 
 
 def _number(data: bytes, offset: int) -> tuple[int, int]:
-    """git's variable-length number, and where it ends."""
+    """Read git's variable-length number; returns it and where it ends."""
     byte = data[offset]
     value = byte & 0x7F
     while byte & 0x80:

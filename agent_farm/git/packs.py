@@ -1,4 +1,4 @@
-"""Commits as packs, for machines that git itself cannot reach: only what the other one lacks is in them."""
+"""Sends commits as packs to machines that git cannot reach itself, with only what the other side lacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS = 3600.0
 
 
 def tips(root: Path) -> tuple[str, ...]:
-    """What refs are at, the newest first; before them those of builders, whose checkpoints have no time."""
+    """The commits that refs name, newest first; af's own refs come before, as checkpoints carry no time."""
     words = ("for-each-ref", "--sort=-committerdate", "--format=%(objectname) %(refname)")
     pairs = [
         (ref, commit)
@@ -31,14 +31,14 @@ def tips(root: Path) -> tuple[str, ...]:
 
 
 def commits_at(root: Path, refs: Collection[str]) -> dict[str, str]:
-    """The commits of those that exist."""
+    """The commit at each ref; refs that do not exist are left out."""
     words = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", "--", *refs)
     rows = (line.split(" ", 2) for line in run_git(root, *words).splitlines())
     return {ref: commit for kind, commit, ref in rows if kind == "commit" and ref in refs}
 
 
 def known_here(root: Path, commits: Iterable[str]) -> tuple[str, ...]:
-    """Those of them that are commits here."""
+    """Those of the commits that exist here."""
     asked = [commit for commit in commits if _COMMIT.fullmatch(commit)][: _MOST_OWN + _MOST_OTHERS]
     if not asked:
         return ()
@@ -49,10 +49,10 @@ def known_here(root: Path, commits: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_pack(root: Path, wanted: Collection[str], known: Collection[str], into: BinaryIO) -> int:
-    """What is needed for these commits by whoever has those; how many bytes it is, which are read next.
+    """Write a pack with what is needed for `wanted` by whoever has `known`; returns its size, and rewinds.
 
-    With `--shallow` git looks into the trees of all that is known. Otherwise it looks into those of parents
-    alone, and a checkpoint, whose parent is no checkpoint, would travel whole each time.
+    `--shallow` makes git look into the trees of everything known. Otherwise it only looks into those of
+    parents, and a checkpoint, whose parent is not the previous checkpoint, would travel whole each time.
     """
     lines = [*wanted, *(f"^{commit}" for commit in known)]
     words = ("pack-objects", "--revs", "--thin", "--shallow", "--stdout", "--delta-base-offset", "-q")
@@ -63,16 +63,16 @@ def make_pack(root: Path, wanted: Collection[str], known: Collection[str], into:
 
 
 def take_pack(root: Path, pack: BinaryIO, *, most_bytes: int | None = None) -> None:
-    """Every object is checked before it counts. GitError where unpacking one takes more memory than that."""
+    """Take in a pack, checking every object. GitError if one takes more than `most_bytes` of memory."""
     pack.flush()
-    os.lseek(pack.fileno(), 0, os.SEEK_SET)  # git reads on from where the descriptor is
+    os.lseek(pack.fileno(), 0, os.SEEK_SET)  # git reads from the descriptor's position
     words = ("-c", "core.bigFileThreshold=16m", "index-pack", "--stdin", "--fix-thin", "--strict")
     env = allocation_bound(most_bytes) if most_bytes else None
     run_git_bytes(root, *words, input=pack, timeout=_SECONDS, env=env)
 
 
 def set_refs(root: Path, refs: Mapping[str, str]) -> None:
-    """Of commits whose whole history is here; GitError otherwise."""
+    """Set refs to commits whose whole history is here; GitError otherwise."""
     run_git(root, "rev-list", "--objects", "--quiet", *refs.values(), "--not", "--all", timeout=_SECONDS)
     lines = "".join(f"update {ref} {commit}\n" for ref, commit in refs.items())
     run_git(root, "update-ref", "--stdin", input=lines)

@@ -1,4 +1,4 @@
-"""What changes, of many changes in one process: the files, and an identity apart from where and when."""
+"""Compares many pairs of trees in one process: which files differ, and an id for each change's content."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.git.git_process import paths_of, run_git, run_git_bytes
 from agent_farm.git.repository import Repository
 
-# An old tree and a new one.
+# The old and the new tree.
 Change = tuple[str, str]
 
 _AT_ONCE = 100
 _MOST_BYTES = 2_000_000  # of a file whose lines are compared
 _MOST_PATHS = 1000
-# Lines of content begin with a sign or a blank, so bare hashes can only be the header of a change.
+# Lines of content begin with a sign or a blank, so a line of two bare hashes is the header of a change.
 _HEADER = re.compile(rf"^({OBJECT_NAME}) ({OBJECT_NAME})$".encode(), re.MULTILINE)
 
 
 def changed_paths(repository: Repository, changes: Iterable[Change]) -> dict[Change, frozenset[str]]:
-    """The files that differ."""
+    """The files that differ, for each change."""
     found: dict[Change, set[str]] = {}
     for change, _, path in _rows(repository, list(changes)):
         found.setdefault(change, set()).add(path)
@@ -30,7 +30,7 @@ def changed_paths(repository: Repository, changes: Iterable[Change]) -> dict[Cha
 
 
 class Patch(Struct, frozen=True):
-    """`text` is as `git diff` prints it; `large` are files that it leaves out, with what is known of it."""
+    """`text` is what `git diff` prints; `large` maps files left out of it to what is known about them."""
 
     text: str = ""
     large: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ def patches_of(
     context: int = 3,
     paths: Sequence[str] = (),
 ) -> dict[Change, Patch]:
-    """Patches of all lines, even if attributes hide them; a moved file counts as one. `paths`: only these."""
+    """The patch of each change, including lines that attributes hide; `paths` limits it to these files."""
     asked = list(dict.fromkeys(changes))
     only = [f":(top,literal){path}" for path in paths] if len(paths) <= _MOST_PATHS else []
     large = _large(repository, asked, only)
@@ -80,13 +80,13 @@ def _large(
 
 
 def patch_ids(repository: Repository, changes: Iterable[Change]) -> dict[Change, str]:
-    """Each change's `git patch-id`, in which white space counts; where nothing changes there is none."""
+    """The `git patch-id` of each change, where white space counts; a change without a difference has none."""
     asked = list(dict.fromkeys(changes))
     found: dict[Change, str] = {}
     for start in range(0, len(asked), _AT_ONCE):
         diff = _diff(repository, asked[start : start + _AT_ONCE], ("-p", "--no-renames", "--full-index"))
         headers = [(old.decode(), new.decode()) for old, new in _HEADER.findall(diff)]
-        # git names each patch by one hash, and two changes may share one: so they get numbers
+        # patch-id names patches by a hash, which two changes may share: so they are given numbers
         first, *texts = _HEADER.split(diff)[::3]
         given = first + b"".join(b"commit %040x%s" % (number, text) for number, text in enumerate(texts))
         rows = run_git(repository.root, "patch-id", "--verbatim", input=given).splitlines()
@@ -97,12 +97,12 @@ def patch_ids(repository: Repository, changes: Iterable[Change]) -> dict[Change,
 def _rows(
     repository: Repository, changes: Sequence[Change], only: Sequence[str] = ()
 ) -> Iterator[tuple[Change, str, str]]:
-    """What happened to each file, as `--raw` says it."""
+    """What happened to each file, in the words of `--raw`."""
     form = ("--raw", "-z", "--no-renames", *(["--", *only] if only else []))
     items = iter(paths_of(_diff(repository, changes, form).decode("utf-8", "surrogateescape")))
     change = ("", "")
     for item in items:
-        # after the headers of the changes that end or begin here
+        # an item comes after the headers of the changes that end or begin here
         *headers, facts = item.split("\n")
         for header in headers:
             old, _, new = header.partition(" ")

@@ -1,4 +1,4 @@
-"""A commit as a branch of a remote: made there, or moved if it is still where it was seen."""
+"""Pushes a commit as a branch: the branch is created, or moved if it is still where it was seen."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LINES = 20
 
 
 class PushRejected(AgentFarmError):
-    """The remote, or a hook, refused it; the evidence is their output."""
+    """The remote or a hook refused the push; the evidence is what it printed."""
 
     code = "push-rejected"
 
 
 def remote_tip(repository: Repository, remote: str, branch: str) -> str | None:
-    """Where the branch is there now; None where there is none."""
+    """Where the branch is on the remote now; None if it does not exist."""
     ref = f"refs/heads/{branch}"
     output = run_git(repository.root, "ls-remote", "--", remote, ref, timeout=_LOOKING_SECONDS, apart=True)
     rows = [line.split("\t") for line in output.splitlines()]
@@ -32,7 +32,7 @@ def remote_tip(repository: Repository, remote: str, branch: str) -> str | None:
 def push_commit(
     repository: Repository, remote: str, commit: str, branch: str, *, seen: str | None, hooks: Path | None
 ) -> None:
-    """PushRejected unless the branch is still at `seen` there; None: unless there is none yet."""
+    """PushRejected unless the branch on the remote is still at `seen` (None: does not exist yet)."""
     argv = (
         *("-c", f"core.hooksPath={hooks or os.devnull}"),
         *("push", "--quiet", f"--force-with-lease=refs/heads/{branch}:{seen or ''}"),

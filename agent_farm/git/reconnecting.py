@@ -1,4 +1,4 @@
-"""Worktrees and git's directories about them that lost each other: moved, copied, or one side deleted."""
+"""Connects worktrees with git's directories about them again: after a move, a copy, or a loss of one side."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from agent_farm.git.repository import Repository
 
 
 def reconnect_worktrees(repository: Repository, old_roots: Sequence[Path]) -> list[Path]:
-    """Worktrees below the checkout that lay below one of `old_roots`, made to name this repository.
+    """Worktrees below the checkout that used to be below one of `old_roots`, made to name this repository.
 
-    Each side only where it names the other one in its old place; index, HEAD and reflog are not touched.
+    A side is only changed if it names the other's old place; index, HEAD and reflog are not touched.
     """
     found = []
     for one in registrations(repository.common_dir):
@@ -36,17 +36,17 @@ def reconnect_worktrees(repository: Repository, old_roots: Sequence[Path]) -> li
 
 
 def reconnect_others(repository: Repository) -> None:
-    """The user's worktrees elsewhere. Only for a checkout that was moved: they do not belong to a copy."""
+    """Reconnect the user's worktrees elsewhere. Only after a move: those do not belong to a copy."""
     ask_git(repository.root, "worktree", "repair")
 
 
 def repair_worktree(repository: Repository, path: Path) -> None:
-    """Have git and a directory that it moved itself name each other again."""
+    """Make git and a worktree that git itself moved name each other again."""
     run_git(repository.root, "worktree", "repair", path)
 
 
 def bring_back(repository: Repository, lost: Registration) -> None:
-    """The directory again, with all that is in its index; what was staged stays staged."""
+    """Make the directory again, with everything in its index; what was staged stays staged."""
     make_directory(lost.tree, mode=0o755)
     connect(lost.admin, lost.tree)
     linked_tree(repository, lost.tree).run("checkout-index", "--all", "--quiet")

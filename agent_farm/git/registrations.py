@@ -1,6 +1,6 @@
-"""What git keeps on file about linked worktrees, read as short, plain files: no process, and nothing hangs.
+"""git's records of linked worktrees, read as short, plain files: no process is needed, and nothing can hang.
 
-`<common>/worktrees/<name>/gitdir` names the worktree's `.git`, which names that directory in turn.
+`<common>/worktrees/<name>/gitdir` names the worktree's `.git`, which in turn names that directory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST = 1 << 20  # bytes of a file that others may have written
 _GIT_FILE = "gitdir: "
 _BRANCH = "ref: refs/heads/"
 
-# What `sparse.py` writes into the repository's configuration for a worktree, and the file that it names.
+# What `sparse.py` adds to the repository's configuration for a worktree, and the file named there.
 INCLUDED = "agent-farm-sparse"
 SPARSE_SECTION = re.compile(
     rb'^\[includeIf "gitdir:\./worktrees/([\w.-]+)"\]\n\tpath = ' + INCLUDED.encode() + rb"\n", re.MULTILINE
@@ -27,7 +27,7 @@ SPARSE_SECTION = re.compile(
 
 
 class Registration(Struct, frozen=True):
-    """git's directory about one linked worktree, and the worktree it names, which may be gone."""
+    """git's directory about one linked worktree (`admin`), and the worktree it names, which may be gone."""
 
     admin: Path
     tree: Path
@@ -38,7 +38,7 @@ class Registration(Struct, frozen=True):
 
     @property
     def locked(self) -> str | None:
-        """Why it is locked: "" for a lock without a reason."""
+        """Why it is locked, "" if no reason was given; None if it is not."""
         return line_of(self.admin / "locked") if os.path.lexists(self.admin / "locked") else None
 
 
@@ -50,28 +50,28 @@ def registrations(common_dir: Path) -> Iterator[Registration]:
 
 
 def registration_at(common_dir: Path, path: Path) -> Registration | None:
-    """Of the worktree at `path`, also when that is gone."""
+    """The record of the worktree at `path`, even if that is gone."""
     wanted = os.path.realpath(path)
     return next((one for one in registrations(common_dir) if os.path.realpath(one.tree) == wanted), None)
 
 
 def linked_git_dir(git_file: Path) -> Path | None:
-    """Where a `.git` file points; None if it is not such a file."""
+    """Where a `.git` file points; None if it is no such file."""
     target = line_of(git_file)
     return git_file.parent / target.removeprefix(_GIT_FILE) if target.startswith(_GIT_FILE) else None
 
 
 def branch_in(git_dir: Path) -> str | None:
-    """The branch that HEAD names there, None when it is detached; `.invalid` where files do not say it."""
+    """The branch that HEAD there names, None if it is detached; `.invalid` if the files do not tell."""
     head = line_of(git_dir / "HEAD")
     return head.removeprefix(_BRANCH) if head.startswith(_BRANCH) else None
 
 
 def connect(admin: Path, tree: Path) -> None:
-    """The two name each other, by these paths; what a killed `af` left of this very step goes.
+    """Make the two name each other by these paths; removes what an `af` killed in this very step left.
 
-    A worktree that is not there is named all the same. `git worktree repair` alone does not do: it starts
-    from the paths on record, and in a copied repository it would take over the original's worktrees.
+    This also works for a worktree that does not exist. `git worktree repair` is not enough: it starts from
+    the recorded paths, and in a copied repository it would take over the original's worktrees.
     """
     if os.path.lexists(tree):
         for left in stale_temporaries(tree):
@@ -84,7 +84,7 @@ def connect(admin: Path, tree: Path) -> None:
 
 
 def line_of(file: Path) -> str:
-    """The one line of a small file; nothing where there is none that can be read."""
+    """The only line of a small file; "" if it cannot be read."""
     with suppress(OSError):
         return os.fsdecode(read_plain(file, limit=_LONGEST)).rstrip("\r\n")
     return ""

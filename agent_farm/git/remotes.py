@@ -1,4 +1,4 @@
-"""Names on remotes: which remote-tracking branch a short name means, and which branch a base stands for."""
+"""Resolves names on remotes: which remote-tracking branch a short name means, and what a base stands for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADS, _REMOTES = "refs/heads/", "refs/remotes/"
 
 
 class RemoteBranch(Struct, frozen=True):
-    """`origin/feature`: a remote-tracking branch, and the name of the local one that would follow it."""
+    """A remote-tracking branch such as `origin/feature`, and the local name that would track it."""
 
     name: str
     local: str
@@ -28,10 +28,11 @@ class RemoteBranch(Struct, frozen=True):
 
 
 class Base(Struct, frozen=True):
-    """What a base's name means now.
+    """What the name of a base means now.
 
-    `branches` are the local ones it stands for: itself or, for a remote-tracking branch, the one that follows
-    it. `refs` are all that carry its line of work: itself, these and what they follow.
+    `branches` are the local branches that it stands for: itself or, for a remote-tracking branch, the one
+    that tracks it. `refs` are all that carry the same line of work: itself, those branches, and what they
+    track.
     """
 
     exists: bool
@@ -41,7 +42,7 @@ class Base(Struct, frozen=True):
 
 
 class Upstream(Struct, frozen=True):
-    """How a local branch stands to the remote-tracking branch that it follows, as of the last fetch."""
+    """How far a local branch is from the remote-tracking branch it tracks, as of the last fetch."""
 
     name: str
     remote: str
@@ -50,7 +51,7 @@ class Upstream(Struct, frozen=True):
 
 
 def upstreams_of(repository: Repository, branches: Collection[str]) -> dict[str, Upstream]:
-    """Of the local branches that follow one; without a remote git is not even asked."""
+    """The upstream of each local branch that has one; without remotes git is not even asked."""
     if not branches or not _has_remotes(repository):
         return {}
     fields = ("refname", "upstream:short", "upstream:remotename", "upstream:track,nobracket")
@@ -66,12 +67,12 @@ def upstreams_of(repository: Repository, branches: Collection[str]) -> dict[str,
 
 
 def fetch_remote(repository: Repository, remote: str, *, seconds: float) -> None:
-    """Submodules have remotes of their own, and are not asked."""
+    """Fetch, without submodules, which have remotes of their own."""
     run_git(repository.root, "fetch", "--quiet", "--no-recurse-submodules", "--", remote, timeout=seconds)
 
 
 def remote_of(repository: Repository, name: str) -> str | None:
-    """The remote that `origin/main` is on, or that the local branch `main` follows."""
+    """The remote that `origin/main` is on, or that the local branch `main` tracks."""
     followed = upstreams_of(repository, [name]).get(name)
     if followed:
         return followed.remote
@@ -79,7 +80,7 @@ def remote_of(repository: Repository, name: str) -> str | None:
 
 
 def home_remote(repository: Repository, branch: str | None) -> str | None:
-    """Where the repository is at home: what the branch follows, else origin, else the first remote."""
+    """The main remote: the one that `branch` tracks, else origin, else the first."""
     remotes = _remotes(repository) if _has_remotes(repository) else []
     followed = upstreams_of(repository, [branch]).get(branch) if branch and remotes else None
     wanted = (followed.remote if followed else "", "origin", *remotes)
@@ -99,7 +100,7 @@ def _has_remotes(repository: Repository) -> bool:
 
 
 def find_base(repository: Repository, name: str) -> Base:
-    """A name that means nothing any more is an answer: `exists` is False."""
+    """What `name` means; if it means nothing (any more), `exists` is False."""
     question = ("rev-parse", "--verify", "--quiet", "--symbolic-full-name", "--end-of-options", name)
     asked: dict[str, Callable[[], Any]] = {
         "name": partial(ask_git, repository.root, *question),
@@ -120,9 +121,9 @@ def find_base(repository: Repository, name: str) -> Base:
 
 
 def remote_branches_of(repository: Repository, name: str) -> list[RemoteBranch]:
-    """What `name` may mean: `feature` on each remote that has it, or the one that `origin/feature` names.
+    """What `name` may mean: `feature` on every remote that has it, or the branch that `origin/feature` names.
 
-    Among several, the remote in `checkout.defaultRemote` wins, as it does for git.
+    Of several remotes, the one in `checkout.defaultRemote` wins, as in git.
     """
     if not repository.is_valid_branch(name):
         return []
@@ -142,7 +143,7 @@ def remote_branches_of(repository: Repository, name: str) -> list[RemoteBranch]:
 
 
 def _standing_for(repository: Repository, ref: str, upstreams: Mapping[str, str]) -> tuple[str, ...]:
-    """Of several that follow it the one of its own name, as `git switch -c x origin/main` makes another."""
+    """If several branches track it, the one with its own name: `git switch -c x origin/main` makes others."""
     if ref.startswith(_HEADS):
         return (ref.removeprefix(_HEADS),)
     name = ref.removeprefix(_REMOTES)
@@ -155,12 +156,12 @@ def _standing_for(repository: Repository, ref: str, upstreams: Mapping[str, str]
 
 
 def _upstreams(repository: Repository) -> dict[str, str]:
-    """Every local branch and what it follows, "" for nothing."""
+    """Every local branch and its upstream, "" if it has none."""
     output = run_git(repository.root, "for-each-ref", "--format=%(refname)%09%(upstream)", "refs/heads")
     pairs = (line.partition("\t") for line in output.splitlines())
     return {name.removeprefix(_HEADS): upstream for name, _, upstream in pairs}
 
 
 def _remotes(repository: Repository) -> list[str]:
-    """The longest names first, since a remote's name may hold a slash."""
+    """Longest names first: a remote's name may contain a slash, and so begin with another's."""
     return sorted(run_git(repository.root, "remote").splitlines(), key=len, reverse=True)

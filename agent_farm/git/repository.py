@@ -1,4 +1,4 @@
-"""Where the repository is, and what its commits hold."""
+"""A repository: where it is, and what its commits contain."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ EntryKind = Literal["blob", "tree"]
 
 
 class Repository(Struct, frozen=True):
-    """`root` is the main checkout, also when `checkout` (where the user is) is a linked worktree.
+    """`root` is the main checkout, even if `checkout` (where the user is) is a linked worktree.
 
-    `git_dir` is the one of `root`: not `common_dir` where the repository is bare.
+    `git_dir` belongs to `root`: in a bare repository, whose `root` is a linked worktree, it is not
+    `common_dir`.
     """
 
     root: Path
@@ -35,18 +36,18 @@ class Repository(Struct, frozen=True):
     git_dir: Path
 
     def name_in(self, root: Path) -> str:
-        """What people call it where its main checkout is `root`: not after one of a bare one's worktrees."""
+        """What people call the repository at `root`; a bare one is not named after a worktree."""
         if self.git_dir == self.common_dir:
             return root.name
         shared = Path(os.path.normpath(root / os.path.relpath(self.common_dir, self.root)))
         return shared.parent.name if shared.name.startswith(".") else shared.name.removesuffix(".git")
 
     def head(self, checkout: Path | None = None) -> Head:
-        """Of the user's checkout, or of the one given."""
+        """HEAD of the user's checkout, or of the one given."""
         return self._tree(checkout or self.checkout).head()
 
     def resolve_commit(self, ref: str) -> str:
-        """The full hash of a branch, tag or revision; NotFound with the nearest name."""
+        """The full hash of a branch, tag or revision; else NotFound with the nearest name."""
         if ref and "\0" not in ref:
             question = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
             status, output, _ = self.persons_checkout().ask(*question)
@@ -55,21 +56,21 @@ class Repository(Struct, frozen=True):
         raise self._unknown(ref)
 
     def persons_checkout(self) -> Checkout:
-        """Where the user stands: the main checkout, or a linked worktree, which may be a builder's."""
+        """The checkout the user is in: the main one, or a linked worktree, which may be a builder's."""
         return self._tree(self.checkout)
 
     def _tree(self, checkout: Path) -> Checkout:
         return main_checkout(self) if checkout == self.root else linked_tree(self, checkout)
 
     def branch_commit(self, name: str) -> str | None:
-        """The tip of a local branch, None if it does not exist."""
+        """The tip of a local branch; None if it does not exist."""
         ref = f"refs/heads/{name}"
         status, output, stderr = ask_git(self.root, "show-ref", "--verify", "--hash", ref)
         if not status:
             return output.decode().strip()
         if b"not a valid ref" in stderr:
             return None
-        why = stderr.decode("utf-8", "replace").strip()  # git was killed, for example: that is not an answer
+        why = stderr.decode("utf-8", "replace").strip()  # git was killed, for example, which is no answer
         raise GitError(f"git could not be asked for the branch {name}", why=why, status=status)
 
     def is_valid_branch(self, name: str) -> bool:
@@ -78,7 +79,7 @@ class Repository(Struct, frozen=True):
         return ask_git(self.root, "check-ref-format", f"refs/heads/{name}")[0] == 0
 
     def list_directory(self, commit: str, path: str) -> list[str]:
-        """The names in a directory of a commit; none when it is not there."""
+        """The names in a directory of a commit; none if it does not exist there."""
         folder = path.strip("/")
         status, output, _ = ask_git(self.root, "ls-tree", "-z", "--name-only", f"{commit}:{folder}")
         return [] if status else paths_of(output.decode("utf-8", "surrogateescape"))
@@ -87,13 +88,14 @@ class Repository(Struct, frozen=True):
         return self.entry_kinds(commit, [path])[path]
 
     def entry_kinds(self, commit: str, paths: Sequence[str]) -> dict[str, EntryKind | None]:
-        """What each path is in a commit, asked in one process; None where it is not there."""
+        """What each path is in a commit, None if it does not exist; one process for all."""
         names = [f"{commit}:{path.strip('/')}" for path in paths]
         question = "".join(f"{name}\0" for name in names)
         answer = run_git(self.root, "cat-file", "-z", "--batch-check=%(objecttype)", input=question)
         kinds: dict[str, EntryKind | None] = {}
         for path, name in zip(paths, names, strict=True):
-            # An absent path is echoed, line breaks included, so lines alone would not tell the answers apart.
+            # git echoes the path if it is absent, line breaks included, so lines alone do not separate the
+            # answers.
             absent = f"{name} missing\n"
             line = absent if answer.startswith(absent) else answer[: answer.index("\n") + 1]
             answer = answer[len(line) :]
@@ -102,7 +104,7 @@ class Repository(Struct, frozen=True):
         return kinds
 
     def directories(self, commit: str, paths: Sequence[str]) -> set[str]:
-        """Those of the paths that are directories of a commit, submodules included."""
+        """Those of the paths that are directories in a commit, submodules included."""
         kinds = self.entry_kinds(commit, paths) if paths else {}
         found = {path for path, kind in kinds.items() if kind == "tree"}
         if others := [
@@ -113,7 +115,7 @@ class Repository(Struct, frozen=True):
         return found
 
     def link_out(self, commit: str, paths: Sequence[str]) -> tuple[str, str] | None:
-        """The first of these paths of a commit that is a link out of its tree, and where it leads."""
+        """The first of these paths that is a link leading out of the commit's tree, and where it leads."""
         for path in paths:
             options = ("-z", "--follow-symlinks", "--batch-check=%(objecttype)")
             answer = run_git(self.root, "cat-file", *options, input=f"{commit}:{path}\0")
@@ -122,14 +124,14 @@ class Repository(Struct, frozen=True):
         return None
 
     def read_blob(self, commit: str, path: str) -> bytes:
-        """A file's bytes as committed; NotFound when it is not in that commit."""
+        """A file's bytes as committed; NotFound if it is not in that commit."""
         try:
             return run_git_bytes(self.root, "cat-file", "blob", f"{commit}:{path}")
         except GitError as error:
             raise NotFound(f"{path} is not in commit {commit[:12]}", why=error.why) from error
 
     def read_followed(self, commit: str, paths: Sequence[str]) -> dict[str, tuple[str, bytes]]:
-        """Kind and bytes of what is there in a commit, links followed within it, asked in one process."""
+        """Kind and bytes of each path in a commit, following links within it; one process for all."""
         names = [f"{commit}:{path}".encode("utf-8", "surrogateescape") for path in paths]
         options = ("-z", "--follow-symlinks", "--batch=%(objecttype) %(objectsize)")
         question = b"".join(name + b"\0" for name in names)
@@ -141,18 +143,18 @@ class Repository(Struct, frozen=True):
                 continue
             head, _, answer = answer.partition(b"\n")
             kind, size = head.decode().split()
-            if kind in ("blob", "tree"):  # else a link that leads out of the commit, or nowhere
+            if kind in ("blob", "tree"):  # otherwise a link that leads out of the commit, or nowhere
                 found[path] = kind, answer[: int(size)]
             answer = answer[int(size) + 1 :]
         return found
 
     def branches(self) -> list[str]:
-        """All local ones."""
+        """All local branches."""
         names = run_git(self.root, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines()
         return [name.removeprefix("refs/heads/") for name in names]
 
     def remote_branches(self) -> list[str]:
-        """Full names of the remote-tracking branches, symbolic ones left out."""
+        """Full names of the remote-tracking branches, without symbolic ones."""
         names = run_git(self.root, "for-each-ref", "--format=%(refname)%09%(symref)", "refs/remotes")
         pairs = (line.split("\t", 1) for line in names.splitlines())
         return [name for name, symbolic in pairs if not symbolic]
@@ -169,9 +171,9 @@ class Repository(Struct, frozen=True):
 
 
 def find_repository(cwd: Path) -> Repository:
-    """The repository of `cwd`, with one git call (two from a linked worktree).
+    """The repository of `cwd`, with one call of git (two from a linked worktree).
 
-    Refused where `.agent-farm` or `.builders` are not af's own: nothing may be read from them then.
+    Refused if `.agent-farm` or `.builders` are not af's own: nothing in them can be trusted then.
     """
     place = locate(cwd)
     require_own_places(place.root, place.git_dir)
@@ -180,11 +182,11 @@ def find_repository(cwd: Path) -> Repository:
 
 @contextmanager
 def open_repo(root: Path, common_dir: Path) -> Iterator[Repo]:
-    """The repository for as long as the block lasts, whatever GIT_* variables were inherited."""
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # it asks git's version when it is imported
-    from git import Repo  # 80 ms that only rare commands have to pay
+    """The repository while the block lasts, whatever GIT_* variables were inherited."""
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # on import it asks git its version
+    from git import Repo  # takes 80 ms, which only rare commands pay
 
-    with Repo(root, expand_vars=False) as repo:  # a `$` in a path is a character
+    with Repo(root, expand_vars=False) as repo:  # a `$` in a path is a plain character
         if os.path.realpath(repo.common_dir) != os.path.realpath(common_dir):
             raise GitError(
                 f"The environment names a repository other than {root}", hint="unset GIT_COMMON_DIR"

@@ -1,7 +1,7 @@
-"""What a landing that was cut short leaves in a checkout is taken to the end, or taken back.
+"""Finishes or undoes a landing that was interrupted.
 
-The branch decides: where it has moved, the index follows, else the files go back. A file that is neither
-what one of the two commits holds nor a part of it is somebody's own: it is left, and named.
+The branch decides: if it has moved, the index follows; if not, the files go back. A file that neither
+commit contains, not even a part of it, was changed by somebody: it is left alone and named.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from agent_farm.git.entries import (
 from agent_farm.git.index_lock import index_lock, is_marked, locked_index
 from agent_farm.git.left_locks import drop_landings_locks
 
-_BLOCK = 512  # disks and kernels write no less at a time
+_BLOCK = 512  # disks and kernels write at least this many bytes at a time
 _Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
 
@@ -39,9 +39,9 @@ def _new_mark() -> str:
 
 
 class Move(Struct, frozen=True, forbid_unknown_fields=True):
-    """`branch`, which is checked out, moves from `before` to `after`, since `what` lands.
+    """`branch`, which is checked out, moves from `before` to `after`, to land `what`.
 
-    `mark` is in the lock that it makes.
+    `mark` is written into the index lock that the move takes.
     """
 
     what: _Text
@@ -52,7 +52,7 @@ class Move(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settled(Struct, frozen=True):
-    """Whether the branch had moved, and the files that are somebody's own."""
+    """Whether the branch had moved, and the files that were left because somebody changed them."""
 
     move: Move
     landed: bool
@@ -71,7 +71,7 @@ def move_file(checkout: Checkout) -> Path:
 
 
 def next_index(checkout: Checkout) -> Path:
-    """The new index, which replaces the index in one step."""
+    """Where the new index is prepared; it replaces the index in one step."""
     return checkout.git_dir / "agent-farm-index"
 
 
@@ -86,13 +86,13 @@ def forget_move(checkout: Checkout) -> None:
 
 
 def half_written(checkout: Checkout) -> list[Path]:
-    """Notes of landings whose writers were killed before they had begun."""
+    """Notes of landings whose writers were killed before they began."""
     name = f".{move_file(checkout).name}."
     return [path for path in stale_temporaries(checkout.git_dir) if path.name.startswith(name)]
 
 
 def read_move(checkout: Checkout) -> Move | None:
-    """The landing that was cut short there, or is under way: the lock of landings tells them apart."""
+    """The landing that was interrupted there, or is under way: the landings' lock tells which."""
     try:
         return load(move_file(checkout), Move, about="It describes an interrupted merge.")
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def read_move(checkout: Checkout) -> Move | None:
 
 
 def settle_interrupted(checkout: Checkout) -> Settled | None:
-    """Whoever calls this holds the lock of landings, so that no landing is under way."""
+    """The caller holds the lock for landings, so that none is under way."""
     move = read_move(checkout)
     if move is None:
         return None
@@ -114,9 +114,10 @@ def settle_interrupted(checkout: Checkout) -> Settled | None:
 
 
 def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: bool = True) -> Settled:
-    """Under the lock of the index; without `kept_lock` somebody may have changed the index meanwhile.
+    """Finish or undo `move`, under the lock of the index.
 
-    `at_once`: git was stopped just now, so that a file written in part can only be its own.
+    Without `kept_lock` somebody may have changed the index in the meantime. `at_once` means that git stopped
+    just now, so that a partly written file can only be its own.
     """
     head = checkout.head().commit
     changes = changes_between(checkout, move.before, move.after)
@@ -132,7 +133,7 @@ def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: b
 
 
 def _has_landed(checkout: Checkout, move: Move) -> bool:
-    """Also when somebody has committed or switched since."""
+    """True even if somebody has committed or switched since."""
     question = ("merge-base", "--is-ancestor", move.after, f"refs/heads/{move.branch}")
     return checkout.ask(*question)[0] == 0
 
@@ -157,7 +158,7 @@ def _install_index(checkout: Checkout, changes: Mapping[str, Change], kept_lock:
 
 
 def copy_index(checkout: Checkout) -> None:
-    """With its time, by which git knows which files may have changed since without looking it."""
+    """Copy the index with its time, by which git knows which files may have changed since."""
     target = next_index(checkout)
     try:
         facts = checkout.index.stat()
@@ -170,10 +171,10 @@ def copy_index(checkout: Checkout) -> None:
 
 
 class _Files(Struct, frozen=True):
-    """Files that a landing was about to change, and what they are to be.
+    """Files that a landing was about to change, and what they should be.
 
-    Where it has `landed`, all of them were written: only one that a power cut left in part is ours to mend.
-    A part of a file is a multiple of `block` bytes long.
+    If it has `landed`, all of them had been written, and only one truncated by a power failure is ours to
+    mend. A truncated file is a multiple of `block` bytes long.
     """
 
     checkout: Checkout
@@ -183,7 +184,7 @@ class _Files(Struct, frozen=True):
     block: int
 
     def restore(self) -> list[str]:
-        """The files that are somebody's own, which stay as they are."""
+        """Restore the files; returns those that somebody changed, which stay as they are."""
         sparse = {path for path, (_, left_out) in index_entries(self.checkout).items() if left_out}
         files = [path for path, change in self.changes.items() if not change.is_submodule]
         there = blobs_on_disk(self.checkout, files)
@@ -204,13 +205,13 @@ class _Files(Struct, frozen=True):
 
     def _is_ours(self, path: str, found: Entry | None) -> bool:
         change = self.changes[path]
-        if found is None:  # what stands in its way may be removed before it is written
+        if found is None:  # git may have removed what was in the way before it wrote the file
             return not self.landed and kind_on_disk(self.checkout, path) != "other"
         same = any(entry is not None and entry.blob == found.blob for entry in change)
         return not self.landed if same else self._is_part(path, change)
 
     def _is_part(self, path: str, change: Change) -> bool:
-        """Whether git was about to write what one of the commits holds."""
+        """Whether the file is the beginning of what one of the two commits contains."""
         place = self.checkout.path / path
         size = place.lstat().st_size
         if place.is_symlink() or size % self.block:
@@ -225,7 +226,7 @@ class _Files(Struct, frozen=True):
 
 
 def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> list[str]:
-    """The index has their new contents; a file in the way belongs to somebody."""
+    """Write files from the index, which has the new contents; returns those that a user's file blocks."""
     free: list[str] = []
     left: list[str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""The text of what a builder changed."""
+"""Shows what a builder changed, as a diff; and finds where its work starts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
 from agent_farm.git.snapshots import copied_index
 
-# The blob without content, which git knows, by the length of a name.
+# The empty blob, which every git knows, by the length of a hash.
 _EMPTY = {
     40: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
     64: "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
 }
-_MOST_TEXT = "20m"  # a larger file is shown as a binary one, and not read into memory
+_MOST_TEXT = "20m"  # a larger file is shown as binary, and not read into memory
 
 
 def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: bool = False) -> str:
@@ -27,11 +27,11 @@ def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: b
     if not others:
         return tree.run("-c", "diff.autoRefreshIndex=false", *_command(stat, color), start, "--")
     with copied_index(tree) as env:
-        # As empty files, to which the real ones are compared. `add` would look into submodules, keep to a
-        # sparse checkout, and fail where the agent has just removed one.
+        # Untracked files enter the index as empty, so that git diffs them. `add` would look into submodules,
+        # obey a sparse checkout, and fail if the agent has just removed a file.
         empty = _EMPTY[len(tree.head().commit)]
         entries = "".join(f"100644 {empty} 0\t{path}\0" for path in others if path[-1] != "/")
-        whole = ("-c", "core.splitIndex=false")  # else a part of it would be written beside the real one
+        whole = ("-c", "core.splitIndex=false")  # otherwise git writes a part of it beside the real one
         tree.run(*whole, "update-index", "-z", "--index-info", input=entries, env=env)
         return tree.run(*_command(stat, color), start, "--", env=env)
 
@@ -45,7 +45,7 @@ def diff_commits(
     color: bool = False,
     whole: bool = False,
 ) -> str:
-    """What the commits up to `tip` changed since `start`; `whole`: also what attributes hide from diffs."""
+    """What the commits up to `tip` changed since `start`; `whole` includes what attributes hide."""
     options = (*NO_PROGRAMS, *(["--text"] if whole else []))
     return run_git(repository.root, *_command(stat, color), *options, start, tip, "--")
 
@@ -53,14 +53,14 @@ def diff_commits(
 def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[str]) -> str:
     """The commit after which everything up to `tip` is the builder's own.
 
-    That is where it began, or the newest commit of its `bases` that it took in since. Once one of them
-    contains `tip`, there is no telling whose the commits were: then it is where it began.
+    That is where it began or, if newer, the last commit of its `bases` that it merged. Once one of them
+    contains `tip`, the commits can no longer be told apart: then it is where it began.
     """
     commit = repository.resolve_commit(begun)
-    first = merge_base(repository, commit, tip) or commit  # all of it is shown when they never were one
+    first = merge_base(repository, commit, tip) or commit  # without common history, all of it is shown
     if not bases:
         return first
-    # with several others, git takes them as if they had been merged
+    # given several, git treats them as if they had been merged
     newest = run_git(repository.root, "merge-base", tip, *bases, ok=(0, 1)).strip()
     if newest in ("", tip) or merge_base(repository, first, newest) != first:
         return first
@@ -68,7 +68,7 @@ def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[
 
 
 class Asked(Struct, frozen=True):
-    """Commits: where the work began, and where it is. `bases` are names; some may mean nothing."""
+    """The commits where work began and where it is; `bases` are names, some of which may mean nothing."""
 
     begun: str
     tip: str
@@ -76,7 +76,7 @@ class Asked(Struct, frozen=True):
 
 
 def starts_of_work(repository: Repository, asked: Sequence[Asked]) -> list[str]:
-    """`start_of_work` of many at once: one process, and three more where some have taken a base in since."""
+    """`start_of_work` for many: one process, and three more if one of them has merged a base since."""
     own = _own_commits(repository, [one for one in asked if one.begun != one.tip])
     left = [one for one in asked if one.begun != one.tip and not _grew_in_place(one, own)]
     known = _starts(repository, left) if left else {}
@@ -84,20 +84,20 @@ def starts_of_work(repository: Repository, asked: Sequence[Asked]) -> list[str]:
 
 
 def _own_commits(repository: Repository, asked: Sequence[Asked]) -> dict[str, list[str]]:
-    """Those that none of the bases contain, nor any commit that work began at, with their parents."""
+    """Commits that neither a base nor any commit where work began contains, with their parents."""
     tips = dict.fromkeys(one.tip for one in asked)
     outside = dict.fromkeys(name for one in asked for name in (one.begun, *one.bases))
     return parents_of(repository, tips, outside, "--ignore-missing") if tips else {}
 
 
 def _grew_in_place(one: Asked, own: Mapping[str, Sequence[str]]) -> bool:
-    """Whether all that is its own stands on the commit where it began: then no base can have a newer one."""
+    """Whether all of its own commits build on where it began: then it has merged no newer base."""
     mine = reachable(one.tip, own)
     return {parent for commit in mine for parent in own[commit]} - mine == {one.begun}
 
 
 def _starts(repository: Repository, asked: Sequence[Asked]) -> dict[Asked, str]:
-    """Of any work, by one reading of the graph."""
+    """The start of each, found in one reading of the graph."""
     names = resolve_commits(repository, {name for one in asked for name in one.bases})
     bases = {one: tuple(dict.fromkeys(filter(None, map(names.get, one.bases)))) for one in asked}
     commits = {commit for one in asked for commit in (one.begun, one.tip, *bases[one])}
@@ -113,7 +113,7 @@ def _starts(repository: Repository, asked: Sequence[Asked]) -> dict[Asked, str]:
 def _start(
     one: Asked, above: Mapping[str, set[str]], parents: Mapping[str, Sequence[str]], oldest: Sequence[str]
 ) -> str | None:
-    """None where the graph gives more than one answer."""
+    """None if the graph allows more than one answer."""
 
     def newest(common: set[str]) -> str | None:
         heads = common - {parent for commit in common for parent in parents[commit]} or {*oldest}
@@ -131,7 +131,7 @@ def _start(
 
 
 def _command(stat: bool, color: bool) -> tuple[str, ...]:
-    """The same text whatever is configured: unquoted file names, with the prefixes `a/` and `b/`."""
+    """`git diff` with the same output whatever is configured: unquoted names, prefixes `a/` and `b/`."""
     shown = ("--stat=200",) if stat else ("--patch",)
     settings = ("-c", "core.quotePath=false", "-c", f"core.bigFileThreshold={_MOST_TEXT}")
     form = (f"--color={'always' if color else 'never'}", "--src-prefix=a/", "--dst-prefix=b/")

@@ -1,4 +1,4 @@
-"""Trees and commits that nobody committed: the files of a worktree, and a tree with some files replaced."""
+"""Makes trees and commits of things nobody committed: a worktree's files, or a tree with files replaced."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GONE = Entry("0", "0" * 40)
 
 @contextmanager
 def copied_index(tree: BuilderTree) -> Iterator[dict[str, str]]:
-    """What has git change a copy of the worktree's index, with the times by which it knows its files."""
+    """An environment in which git changes a copy of the worktree's index; the copy keeps the files' times."""
     import shutil
-    import tempfile  # 5 ms, both: most questions about a worktree need no copy of its index
+    import tempfile  # both take 5 ms, and most questions about a worktree need no copied index
 
     with tempfile.TemporaryDirectory(prefix="af-index-") as scratch:
         index = Path(scratch, "index")
@@ -33,7 +33,7 @@ def copied_index(tree: BuilderTree) -> Iterator[dict[str, str]]:
 
 
 def snapshot(repository: Repository, tree: BuilderTree) -> str:
-    """HEAD itself where nothing has changed. Index and files stay as they are; ignored files are left out."""
+    """A commit of the worktree's files, without ignored ones; HEAD itself if nothing has changed."""
     head = tree.head().commit
     with copied_index(tree) as env:
         tree.run("-c", "core.splitIndex=false", "add", "--all", "--ignore-errors", ok=(0, 1), env=env)
@@ -44,10 +44,10 @@ def snapshot(repository: Repository, tree: BuilderTree) -> str:
 
 
 def overlaid_tree(repository: Repository, tree: str, files: Mapping[str, Entry | None]) -> str:
-    """`tree` with each of `files` as given; None takes it away."""
+    """`tree` with each of `files` as given; None removes it."""
     import tempfile
 
-    ordered = sorted(files.items(), key=lambda item: item[1] is not None)  # room is made first
+    ordered = sorted(files.items(), key=lambda item: item[1] is not None)  # removals come first, to make room
     lines = "".join(f"{mode} {blob}\t{path}\0" for path, entry in ordered for mode, blob in [entry or _GONE])
     with tempfile.TemporaryDirectory(prefix="af-overlay-") as scratch:
         env = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}

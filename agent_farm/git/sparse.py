@@ -1,7 +1,7 @@
-"""A linked worktree with some of the directories alone: a sparse checkout in cone mode.
+"""Limits a linked worktree to some directories: a sparse checkout in cone mode.
 
-git keeps such settings by worktree with `extensions.worktreeConfig`, which changes the whole repository:
-go-git and older libgit2 do not open it any more. A conditional include says the same; others pass over it.
+git keeps such settings per worktree with `extensions.worktreeConfig`, which changes the whole repository:
+go-git and older libgit2 can no longer open it. A conditional include has the same effect; they ignore it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from agent_farm.git.registrations import INCLUDED, SPARSE_SECTION
 from agent_farm.git.repository import Repository
 
 _ON = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n"
-_NOTHING = "/*\n!/*/\n"  # but what lies at the top
+_NOTHING = "/*\n!/*/\n"  # except files at the top
 _TRIES, _PAUSE = 100, 0.02
 
 
 def narrow(
     repository: Repository, tree: BuilderTree, directories: Sequence[str], fds: Sequence[int] = ()
 ) -> None:
-    """Have its first checkout write only these. The caller holds the lock of the worktree list."""
+    """Limit its first checkout to these directories. The caller holds the lock of the worktree list."""
     forget_gone(repository)
     included = repository.common_dir / INCLUDED
     if not included.is_file():
         replace_file(included, _ON, mode=0o644)
     _configure(repository, _section(tree.git_dir.name) + ".path", INCLUDED, fds=fds)
-    copied = tree.git_dir / "config.worktree"  # of a main checkout that is sparse itself
+    copied = tree.git_dir / "config.worktree"  # copied by git from a main checkout that is sparse itself
     if copied.exists():
         for name in ("core.sparseCheckout", "core.sparseCheckoutCone"):
             run_git(repository.root, "config", "--file", copied, "--unset-all", name, ok=(0, 5))
@@ -42,13 +42,13 @@ def narrow(
 
 
 def widen(tree: BuilderTree, directories: Sequence[str], *, fds: Sequence[int] = ()) -> None:
-    """These as well; in a worktree that has files they are written."""
+    """Add these directories; if the worktree has its files already, theirs are written."""
     names = "".join(map(quoted, directories))
     tree.run("sparse-checkout", "add", "--stdin", input=names, pass_fds=fds)
 
 
 def forget_gone(repository: Repository) -> bool:
-    """Removes the configuration of worktrees that are gone; whether others are left."""
+    """Remove the configuration of worktrees that are gone; returns whether others are left."""
     if not (repository.common_dir / INCLUDED).exists():
         return False
     found = re.findall(SPARSE_SECTION, (repository.common_dir / "config").read_bytes())
@@ -60,7 +60,7 @@ def forget_gone(repository: Repository) -> bool:
 
 
 def leave_sparse(repository: Repository) -> None:
-    """The file that is included goes, unless a worktree still needs it."""
+    """Remove the included file, unless a worktree still needs it."""
     if not forget_gone(repository):
         (repository.common_dir / INCLUDED).unlink(missing_ok=True)
 
@@ -70,7 +70,7 @@ def _section(name: str) -> str:
 
 
 def _configure(repository: Repository, *words: str, fds: Sequence[int] = ()) -> None:
-    """git does not wait for another one that writes the same file."""
+    """Retries, because git does not wait for another git that writes the same file."""
     for _ in range(_TRIES):
         status, _, error = ask_git(repository.root, "config", "--local", *words, pass_fds=fds)
         if b"could not lock" not in error:

@@ -1,4 +1,4 @@
-"""A long git command whose own progress is shown while it runs."""
+"""Runs a long git command and shows its progress."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _KEPT = 40
 def run_git_watched(
     cwd: Path, *args: Argument, show: Callable[[str], None], env: Mapping[str, str] | None = None
 ) -> None:
-    """Hand each line of git's stderr to `show`, progress included; GitError with the last ones on failure.
+    """Hand each line of git's stderr, progress included, to `show`; on failure GitError with the last lines.
 
-    It shares the terminal's process group, so that Ctrl-C reaches git and git removes its own lock files.
+    git stays in the terminal's process group: Ctrl-C reaches it, and it removes its own lock files.
     """
     try:
         process = subprocess.Popen(
@@ -38,7 +38,7 @@ def run_git_watched(
     with process:
         assert process.stderr is not None
         try:
-            for line in process.stderr:  # universal newlines: a progress line ends with \r
+            for line in process.stderr:  # universal newlines: \r ends a progress line
                 if text := line.strip():
                     said = [*said[-_KEPT:], text]
                     show(text)

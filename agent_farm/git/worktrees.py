@@ -1,4 +1,4 @@
-"""Linked worktrees: made whole or not at all, listed, and dropped with their registration."""
+"""Creates linked worktrees, whole or not at all; lists them, moves them, and removes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_farm.git.sparse import forget_gone, narrow
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
 
-# git knows them without their being there, by the length of its names.
+# Every git knows the empty tree without storing it; by the length of a hash.
 _EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -29,11 +29,11 @@ _EMPTY_TREES = {
 
 
 class BranchTaken(AgentFarmError):
-    """Somebody made a branch of that name first: it is theirs."""
+    """Somebody else created a branch of that name first."""
 
 
 class Worktree(Struct, frozen=True):
-    """A checkout that git knows. `locked_reason` is "" for a lock without a reason."""
+    """A checkout that git knows. `locked_reason` is "" if it is locked without a reason."""
 
     path: Path
     git_dir: Path
@@ -53,12 +53,11 @@ def add_worktree(
     upstream: str | None = None,
     sparse: Sequence[str] = (),
 ) -> None:
-    """A worktree of `branch` with all its files, or of the directories in `sparse`; else no trace of it.
+    """Create a worktree of `branch`, with all files or those in the directories `sparse`; or leave no trace.
 
-    A new branch follows `upstream`, the full name of a remote-tracking branch.
-
-    The admin part runs under the repository's lock (40 at a time would fail on git's own locks), the
-    checkout outside it. All git children hold `builder_lock_fd`: a git that outlives us is seen by its lock.
+    A new branch tracks `upstream`, the full name of a remote-tracking branch. git's record is made under the
+    repository's lock (of 40 at a time, some would fail on git's own locks), the checkout outside it. All git
+    children inherit `builder_lock_fd`, so a git that outlives us is noticed.
     """
     made_branch = made_worktree = False
     try:
@@ -68,19 +67,19 @@ def add_worktree(
                 _create_branch(repository, branch, base_commit, held)
                 made_branch = True
             require_free(path)
-            make_directory(path.parent, mode=0o755)  # git would make it for others to write, by some umasks
+            make_directory(path.parent, mode=0o755)  # git would follow the umask
             made_worktree = True
             _register(repository, path, branch, held)
             if sparse:
                 narrow(repository, linked_tree(repository, path), sparse, held)
             if new_branch and upstream:
-                # A ref that no remote's refspec covers cannot be followed; the branch works without.
+                # A ref that no remote's refspec covers cannot be tracked; the branch works without.
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
         _check_out(repository, path, base_commit, fds=(builder_lock_fd,))
     except BaseException:
         is_gone = not made_worktree
         if made_worktree:
-            with suppress(AgentFarmError, OSError):  # the error that led here is the one to show
+            with suppress(AgentFarmError, OSError):  # only the error that led here is shown
                 is_gone = drop_worktree(repository, path, base_commit)
         if made_branch and is_gone:
             ask_git(repository.root, "update-ref", "-d", f"refs/heads/{branch}", base_commit)
@@ -90,10 +89,10 @@ def add_worktree(
 
 
 def _check_out(repository: Repository, path: Path, commit: str, *, fds: Sequence[int] = ()) -> None:
-    """All files of a worktree that has none, and an index that knows them.
+    """Write all files of a worktree that has none, and its index.
 
-    As a change from nothing to HEAD: what somebody staged here a moment too early stays. No hook runs: that
-    is what `[worktree] setup` is for. Filters get the whole environment, since those of git-lfs fetch.
+    This is a change from nothing to HEAD, so that what somebody staged here a moment too early stays. No hook
+    runs: `[worktree] setup` is for that. Filters get the whole environment, because those of git-lfs fetch.
     """
     tree = linked_tree(repository, path)
     nothing = _EMPTY_TREES[len(commit)]
@@ -103,7 +102,7 @@ def _check_out(repository: Repository, path: Path, commit: str, *, fds: Sequence
 def add_slot(
     repository: Repository, path: Path, commit: str, *, lock_path: Path, sparse: Sequence[str] = ()
 ) -> None:
-    """A detached worktree with all files of `commit`, whose first `git status` has nothing to read again."""
+    """Create a detached worktree with all files of `commit`, and an index that knows their times."""
     with file_lock(lock_path, inherit=True) as lock:
         detached = ("worktree", "add", "--quiet", "--detach", "--no-checkout")
         run_git(repository.root, *detached, "--", path, commit, pass_fds=(lock,))
@@ -114,47 +113,47 @@ def add_slot(
 
 
 def update_slot(repository: Repository, path: Path, commit: str, *, fds: Sequence[int] = ()) -> None:
-    """Bring an untouched slot to another commit; only the files that differ are written."""
+    """Switch an untouched slot to another commit; only files that differ are written."""
     tree = linked_tree(repository, path)
     tree.run("checkout", "--quiet", "--detach", commit, base=git_environment(), pass_fds=fds)
 
 
 def move_slot(repository: Repository, slot: Path, target: Path) -> None:
-    """The slot at its new place. `git worktree move` refuses one that names submodules at all; here only one
-    is refused that has them checked out: they say by relative paths where they belong."""
+    """Move a slot. `git worktree move` refuses every worktree with submodules; here only one that has
+    them checked out is refused, because they name their place by relative paths."""
     tree = linked_tree(repository, slot)
     if (tree.git_dir / "modules").exists():
         raise AgentFarmError(f"{slot} has submodules", why="The worktree would lose them where it goes.")
     make_directory(target.parent, mode=0o755)
-    os.rename(slot, target)  # which replaces an empty directory, and nothing else
+    os.rename(slot, target)  # replaces an empty directory, and nothing else
     connect(tree.git_dir, target)
 
 
 def put_on_new_branch(
     repository: Repository, path: Path, branch: str, commit: str, *, fds: Sequence[int]
 ) -> None:
-    """A detached worktree as if it had been made on the branch, which begins here, at its commit."""
+    """Make a detached worktree look as if it had been created on the branch, which begins here."""
     _create_branch(repository, branch, commit, fds)
     tree = linked_tree(repository, path)
     tree.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", pass_fds=fds)
     made, _, _ = line_of(tree.common_dir / "logs/refs/heads" / branch).partition("\t")
-    if made:  # else reflogs are kept elsewhere
+    if made:  # otherwise reflogs are not kept in files
         replace_file(tree.git_dir / "logs/HEAD", f"{made}\n", mode=0o644)
 
 
 def move_worktree(repository: Repository, path: Path, target: Path) -> None:
-    """With everything in it; git refuses a locked one, and one with submodules."""
+    """Move it with everything in it; git refuses if it is locked or has submodules."""
     run_git(repository.root, "worktree", "move", path, target)
 
 
 def require_free(path: Path) -> None:
-    """Nothing of anybody's may be where a worktree goes; an empty directory may."""
+    """Raise if anything but an empty directory is where a worktree is to go."""
     if os.path.lexists(path) and not (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
         raise AgentFarmError(f"{path} already exists", hint="af doctor")
 
 
 def list_worktrees(repository: Repository) -> list[Worktree]:
-    """All of them, the main checkout first."""
+    """All worktrees, the main checkout first."""
     main = repository.git_dir
     linked = (one for one in registrations(repository.common_dir) if one.admin != main)
     return [
@@ -167,12 +166,13 @@ def _branch(repository: Repository, git_dir: Path) -> str | None:
     branch = branch_in(git_dir)
     if branch != ".invalid":
         return branch
-    own = (f"--git-dir={git_dir}", "symbolic-ref", "--quiet", "--short", "HEAD")  # kept in no plain file
+    # references in another format than plain files
+    own = (f"--git-dir={git_dir}", "symbolic-ref", "--quiet", "--short", "HEAD")
     return run_git(repository.root, *own, ok=(0, 1)).strip() or None
 
 
 def every_checkout(repository: Repository) -> Iterator[Checkout]:
-    """Those that a person works in: the main checkout, and linked worktrees that are this repository's."""
+    """The checkouts that people work in: the main one, and linked worktrees outside `.builders`."""
     yield main_checkout(repository)
     for tree in list_worktrees(repository)[1:]:
         if not tree.path.is_relative_to(repository.root / WORKTREES_NAME) and tree.path.is_dir():
@@ -189,7 +189,7 @@ def branch_checked_out_at(repository: Repository, branch: str) -> Path | None:
 
 
 def belongs_here(repository: Repository, path: Path) -> bool:
-    """Whether `path` is a linked worktree of this repository: both name each other."""
+    """Whether `path` is a linked worktree of this repository: each names the other."""
     try:
         linked_tree(repository, path)
     except WorktreeMismatch:
@@ -200,9 +200,10 @@ def belongs_here(repository: Repository, path: Path) -> bool:
 def drop_worktree(
     repository: Repository, path: Path, commit: str, *, delete: Callable[[Path], object] = shutil.rmtree
 ) -> bool:
-    """Delete and forget it, unless somebody has worked there: it holds what `commit` does not explain.
+    """Delete the worktree and git's record of it, unless somebody worked there: `commit` does not explain it.
 
-    What is written after the look is found where nobody else does, and brought back.
+    It is first moved aside; files written between the check and the move are found there, and it is moved
+    back.
     """
     if os.path.lexists(path):
         if own_content(repository, path, commit):
@@ -218,7 +219,7 @@ def drop_worktree(
 
 
 def bring_back_dropped(path: Path) -> None:
-    """Also after a kill between the two."""
+    """Undo a move aside that a kill left unfinished."""
     if _aside(path).is_dir() and not os.path.lexists(path):
         os.rename(_aside(path), path)
 
@@ -228,7 +229,7 @@ def _aside(path: Path) -> Path:
 
 
 def drop_registration(repository: Repository, path: Path) -> None:
-    """Forget the worktree once at `path`, whose directory is gone; others stay as they are."""
+    """Forget the worktree that was at `path`, whose directory is gone; others stay."""
     if os.path.lexists(path):
         raise AgentFarmError(
             f"{path} still exists", why="git forgets a worktree only once its directory is gone."
@@ -244,12 +245,12 @@ def drop_registration(repository: Repository, path: Path) -> None:
         )
     shutil.rmtree(one.admin)
     with suppress(OSError):
-        one.admin.parent.rmdir()  # git, too, drops it with the last worktree
+        one.admin.parent.rmdir()  # git, too, removes it with the last worktree
     forget_gone(repository)
 
 
 def delete_branch(repository: Repository, name: str, expected_commit: str) -> None:
-    """Delete the branch if it still is at `expected_commit` and is checked out nowhere."""
+    """Delete the branch if it is still at `expected_commit` and checked out nowhere."""
     elsewhere = branch_checked_out_at(repository, name)
     if elsewhere is not None:
         raise AgentFarmError(f"The branch {name} is in use", why=f"It is checked out in {elsewhere}.")
@@ -265,12 +266,12 @@ def delete_branch(repository: Repository, name: str, expected_commit: str) -> No
 
 
 def forget_settings(repository: Repository, branch: str) -> None:
-    """What `git push -u` wrote about it; without such a section git fails, and that is fine."""
+    """Forget what `git push -u` wrote about it; git fails if there is nothing, which is fine."""
     ask_git(repository.root, "config", "--local", "--remove-section", f"branch.{branch}")
 
 
 def _create_branch(repository: Repository, branch: str, commit: str, fds: Sequence[int]) -> None:
-    """Unlike `worktree add -b`, this tells a branch that we made from one that was there."""
+    """Unlike `worktree add -b`, this tells a branch created here from one that existed."""
     log = ("--create-reflog", "-m", f"branch: Created from {commit}")
     try:
         run_git(repository.root, "update-ref", *log, f"refs/heads/{branch}", commit, "", pass_fds=fds)
@@ -292,6 +293,6 @@ def _register(repository: Repository, path: Path, branch: str, fds: Sequence[int
 
 
 def _branches_in_work(git_dir: Path) -> set[str]:
-    """Branches a detached worktree will return to: of a rebase or a bisection under way."""
+    """Branches that a detached worktree will return to, after the rebase or bisect under way."""
     files = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
     return {line_of(git_dir / file).strip().removeprefix("refs/heads/") for file in files}

@@ -1,1 +1,1 @@
-"""Heavy work on this machine: so many builds at once, whoever's builders want them."""
+"""Limits how many builds run on this machine at once, whoever's builders started them."""

@@ -1,7 +1,7 @@
-"""What stands before a build command on a builder's PATH: waits for a slot, then runs the real one.
+"""Stands in for a build command on a builder's PATH: waits for a slot, then runs the real command.
 
-Started as a file, `python -I -S build_shim.py CONFIG NAME ARG…`. CONFIG is a directory with `governor.json`,
-below which `bin/` holds these stand-ins. NAME is `--` for what always needs a slot: a program with its path.
+Run as a file: `python -I -S build_shim.py CONFIG NAME ARG…`. CONFIG is a directory with `governor.json`
+and, below `bin/`, these stand-ins. NAME is `--` for a program given by path, which always needs a slot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+if __name__ == "__main__":  # run as a file: only the standard library is on the path so far
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from agent_farm.descendants import lifeline
@@ -28,7 +28,7 @@ FILE = "governor.json"
 BIN = "bin"
 HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of every process that runs in a slot
 
-_NICER = 10  # the person's own programs and the agents come first
+_NICER = 10  # the user's own programs and the agents take precedence
 _AUTOGROUP = "/proc/self/autogroup"
 _TRIES, _PAUSE = 10, 0.1
 _FIRST_TO_GO = "500"  # of 1000: when memory runs out, the kernel ends a build rather than an agent
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
         sys.exit(127)
     if config is None or env.get(HELD) or not (name == "--" or is_build(words, config.commands)):
         os.execve(program, words, env)
-    # a stopped process at the door would keep all others out
+    # a process stopped while it holds the door would keep all others out
     stops = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     try:
         with slot(
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> None:
             signal.signal(signal.SIGTSTP, stops)
             jobs = shared_jobs(config.limits.directory, config.jobs, refill=alone)
             code = _run(program, words, env | jobs | {HELD: "1"}, in_session_of=config.run)
-    except NoSlots:  # its sandbox keeps it from the slots
+    except NoSlots:  # its sandbox blocks access to the slots
         signal.signal(signal.SIGTSTP, stops)
         os.execve(program, words, env)
     except KeyboardInterrupt:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def is_build(words: Sequence[str], commands: Sequence[str]) -> bool:
-    """`npm test` stands for `npm test …` and not for `npm start`; options before the word do not count."""
+    """`npm test` matches `npm test …` but not `npm start`; options before the word are ignored."""
     given = [words[0], *(word for word in words[1:] if not word.startswith(("-", "+")))]
     return any(given[: len(wanted)] == wanted for wanted in (command.split() for command in commands))
 
@@ -80,18 +80,18 @@ def _load(place: Path) -> Config | None:
         raw = json.loads((place / FILE).read_bytes())
         limits = Limits(Path(raw["directory"]), int(raw["slots"]), int(raw["memory"]))
         return Config(str(raw["run"]), limits, tuple(raw["commands"]), int(raw["jobs"]))
-    except (OSError, ValueError, KeyError, TypeError):  # it was removed with its builder
+    except (OSError, ValueError, KeyError, TypeError):  # it was removed together with its builder
         return None
 
 
 def _without(path: str, directory: Path) -> str:
-    """The real programs are in the remaining entries; relative entries stay as they are."""
+    """`path` without `directory`, so that the real programs are found; relative entries stay as they are."""
     own = os.path.realpath(directory)
     return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.realpath(one) != own)
 
 
 def _run(program: str, words: list[str], env: dict[str, str], *, in_session_of: str) -> int:
-    """In a child: the slot is held as long as this process lives, and by no daemon that a build leaves."""
+    """Runs it in a child: this process holds the slot while it lives, a daemon left by the build does not."""
     parent = os.getpid()
     child = os.fork()
     if child == 0:
@@ -102,9 +102,9 @@ def _run(program: str, words: list[str], env: dict[str, str], *, in_session_of: 
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
-    for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal sends them to the child, too
+    for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal sends them to the child as well
         signal.signal(number, signal.SIG_IGN)
-    if os.environ.get("AF_RUN") == in_session_of:  # a builder's pane, and no terminal of a person's own
+    if os.environ.get("AF_RUN") == in_session_of:  # a builder's pane, not the user's own terminal
         _let_other_sessions_first()
     while True:
         _, status = os.waitpid(child, os.WUNTRACED)
@@ -129,7 +129,7 @@ def _become(program: str, words: list[str], env: dict[str, str], parent: int) ->
 
 
 def _let_other_sessions_first() -> None:
-    """Where Linux shares out its processors by session (autogroup), a nice value counts within one alone."""
+    """Where Linux shares processors by session (autogroup), a nice value only counts within its session."""
     for _ in range(_TRIES):
         try:
             with open(_AUTOGROUP, "r+") as file:
@@ -137,9 +137,9 @@ def _let_other_sessions_first() -> None:
                     file.seek(0)
                     file.write(str(_NICER))
             return
-        except BlockingIOError:  # the kernel takes ten such wishes a second, of all users
+        except BlockingIOError:  # the kernel accepts ten such requests a second, from all users together
             time.sleep(_PAUSE)
-        except (OSError, ValueError, IndexError):  # no Linux, or one that does not do that
+        except (OSError, ValueError, IndexError):  # not Linux, or one without autogroup
             return
 
 
@@ -147,7 +147,7 @@ def _be_first_to_go() -> None:
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write(_FIRST_TO_GO)
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         pass
 
 

@@ -1,7 +1,7 @@
-"""One GNU make jobserver for all builds: a pipe of tokens, of which each further job of a make takes one.
+"""One GNU make jobserver for all builds: a pipe of tokens, one for each additional job.
 
-make and cargo know it, and newer ninjas. A make that is killed takes its tokens with it; they are put back
-when a build begins beside which no other runs.
+make, cargo and newer versions of ninja use it. A make that is killed takes its tokens with it; they are put
+back when a build starts while no other is running.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _TOKEN = b"+"
 
 
 def shared_jobs(directory: Path, tokens: int, *, refill: bool) -> dict[str, str]:
-    """The variable by which a build finds the jobserver; its descriptors are inherited. Nothing for 0 tokens.
+    """The variable that points a build to the jobserver, whose descriptors it inherits; {} if `tokens` is 0.
 
-    A build that was given flags, or a jobserver, keeps them.
+    A build that already has make flags, or a jobserver, keeps them.
     """
     if not tokens or os.environ.get("MAKEFLAGS"):
         return {}
@@ -29,13 +29,13 @@ def shared_jobs(directory: Path, tokens: int, *, refill: bool) -> dict[str, str]
     if refill:
         _fill(read, write, tokens)
     for descriptor in (read, write):
-        os.set_blocking(descriptor, True)  # as make expects it
+        os.set_blocking(descriptor, True)  # make expects it to block
         os.set_inheritable(descriptor, True)
     return {"MAKEFLAGS": f" -j --jobserver-auth={read},{write}"}
 
 
 def _open(path: Path) -> int:
-    """For both: to open one side alone would wait for the other one."""
+    """Open the pipe for reading and writing: opening one end would wait for the other."""
     with suppress(FileExistsError):
         os.mkfifo(path, 0o600)
     descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

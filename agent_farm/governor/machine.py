@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
-_FOR_BUILDS = 0.8  # of all memory: the rest is for agents, editors and whoever sits there
-_PRESSED = 10.0  # percent of the last ten seconds in which somebody waited for memory
+_FOR_BUILDS = 0.8  # of all memory; the rest is for agents, editors and the user
+_PRESSED = 10.0  # percent of the last ten seconds in which a process waited for memory
 
 
 def has_room(wanted: int, others: int, proc: Path = _PROC) -> bool:
-    """Whether a build of `wanted` bytes may begin beside `others` like it."""
+    """Whether a build that needs `wanted` bytes may start beside `others` of the same size."""
     if _pressure(proc) >= _PRESSED:
         return False
     if not wanted:

@@ -1,8 +1,8 @@
-"""Slots for builds, shared by everything of one user on this machine.
+"""Slots for builds, shared by all of one user's farms on this machine.
 
-A slot is a lock file: a lock that is held means a process that is alive, so a build that is killed leaves
-nothing to clear up. Who finds none free waits for the lock of the door, in the kernel and at no cost; only
-the first of them looks again and again.
+A slot is a lock file: a held lock means a process that is alive, so a build that is killed leaves nothing to
+clear up. If no slot is free, one process holds the door's lock and polls; all others wait for that lock in
+the kernel, at no cost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEGABYTE = 1 << 20
 
 
 class Limits(NamedTuple):
-    """`memory` is what each build is expected to take at most, in megabytes; 0: memory is not looked at."""
+    """`memory` is what one build is expected to need at most, in megabytes; 0: memory is ignored."""
 
     directory: Path
     slots: int
@@ -32,20 +32,20 @@ class Limits(NamedTuple):
 
 
 class NoSlots(Exception):
-    """The directory of the slots cannot be used, in a sandbox say: there is nothing to wait for."""
+    """The slots cannot be used, because of a sandbox for example: there is nothing to wait for."""
 
 
 @contextmanager
 def slot(limits: Limits, run: str, *, waits: Callable[[], None] = lambda: None) -> Iterator[bool]:
-    """Hold a slot; yields whether no other build runs. `waits` is called once if none is free at once.
+    """Hold a slot; yields whether no other build is running. `waits` is called once if it has to wait.
 
-    `run` is the start of a builder that waits, as `waiting_runs` tells it.
+    `run` identifies the start of a builder, for `waiting_runs`.
     """
     with _opened(limits.directory / "door") as door:
         if not (_try(door) and (found := _free_slot(limits)) is not None):
             waits()
             with _shown_as_waiting(limits.directory, run):
-                fcntl.flock(door, fcntl.LOCK_EX)  # again, where the door is ours already
+                fcntl.flock(door, fcntl.LOCK_EX)  # a second time, if the door is ours already
                 while (found := _free_slot(limits)) is None:
                     time.sleep(_POLL_SECONDS)
         fcntl.flock(door, fcntl.LOCK_UN)
@@ -57,7 +57,7 @@ def slot(limits: Limits, run: str, *, waits: Callable[[], None] = lambda: None) 
 
 
 def waiting_runs(directory: Path) -> frozenset[str]:
-    """The starts of builders that have a build waiting for a slot."""
+    """The starts (`run`) of builders with a build that waits for a slot."""
     found = set()
     try:
         names = os.listdir(directory / "waiting")
@@ -74,9 +74,9 @@ def waiting_runs(directory: Path) -> frozenset[str]:
 
 
 def make_places(limits: Limits) -> None:
-    """All files beforehand: a runtime's sandbox may let its builds read here, and not write.
+    """Create all files in advance: a runtime's sandbox may allow its builds to read here but not to write.
 
-    NoSlots where something else is in the place of one.
+    NoSlots if something else is in the place of one.
     """
     (limits.directory / "waiting").mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in (limits.directory / "door", *_own_slots(limits)):
@@ -84,7 +84,7 @@ def make_places(limits: Limits) -> None:
 
 
 def _free_slot(limits: Limits) -> tuple[int, int] | None:
-    """A slot that is now held and how many others are, while the door is: nobody else counts meanwhile."""
+    """A slot, now held, and how many others are. The caller holds the door, so nobody else counts."""
     own = _own_slots(limits)
     mine, others = None, 0
     for path in dict.fromkeys((*own, *limits.directory.glob("slot-*"))):
@@ -102,7 +102,7 @@ def _free_slot(limits: Limits) -> tuple[int, int] | None:
         os.close(descriptor)
     if mine is None:
         return None
-    # the slots of another repository's builds count, too
+    # slots that builds of other repositories hold count as well
     if others and (others >= limits.slots or not machine.has_room(limits.memory * _MEGABYTE, others)):
         os.close(mine)
         return None
@@ -112,7 +112,7 @@ def _free_slot(limits: Limits) -> tuple[int, int] | None:
 @contextmanager
 def _shown_as_waiting(directory: Path, run: str) -> Iterator[None]:
     name = directory / "waiting" / f"{run}.{os.getpid()}"
-    with suppress(OSError):  # not to be seen is no reason not to wait
+    with suppress(OSError):  # a build that cannot be shown as waiting waits all the same
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     try:
         yield
@@ -135,7 +135,7 @@ def _own_slots(limits: Limits) -> list[Path]:
 
 
 def _open(path: Path, flags: int = 0) -> int:
-    """For reading, which is enough for a lock. Opening anything but a regular file does not block."""
+    """Open for reading, which is enough for a lock. Never blocks, even if it is no regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     except OSError as error:

@@ -1,1 +1,1 @@
-"""How builders' work lands: which work, where, and who reviews it."""
+"""How builders' work lands: which work, on which branch, and what is checked before."""

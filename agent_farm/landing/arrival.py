@@ -1,4 +1,4 @@
-"""Whether a builder's work has landed, for those that wait for it; git/landed.py decides."""
+"""Whether a builder's work has landed, for builders that wait for it; git/landed.py decides."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SECONDS = 20.0
 
 
 def arrived_base(farm: Farm, id: str, base: str) -> str | None:
-    """Where to start from what the builder `id` has landed: the base, or the branch that it follows.
+    """Where to start from what the builder `id` has landed: the base, or the branch that the base tracks.
 
-    None while it has not landed on either, has made nothing yet, or holds files that are not committed; a
-    doubt counts as not landed.
+    None if it has not landed on either, has made nothing yet, or has uncommitted files; in doubt it counts as
+    not landed.
     """
     tips, begin = _work_of(farm, id)
     if not tips or tips == {begin}:
@@ -29,7 +29,7 @@ def arrived_base(farm: Farm, id: str, base: str) -> str | None:
 
 
 def base_of(farm: Farm, id: str) -> str | None:
-    """Where the work of `id` should land; None for an unknown builder."""
+    """The branch that the work of `id` is meant for; None for an unknown builder."""
     record = farm.registry.read().get(id)
     if record is None:
         kept = _removed(farm, id)
@@ -38,7 +38,7 @@ def base_of(farm: Farm, id: str) -> str | None:
 
 
 def commits_of(farm: Farm, id: str) -> set[str]:
-    """What it stands on, whether it has landed or not."""
+    """The commits its work is at, whether or not they have landed."""
     return _work_of(farm, id, whole=False)[0]
 
 
@@ -51,9 +51,9 @@ def _removed(farm: Farm, id: str) -> Kept | None:
 
 
 def _work_of(farm: Farm, id: str, *, whole: bool = True) -> tuple[set[str], str]:
-    """The commits it stands on, and where it began; also of one that was removed since.
+    """The commits its work is at, and the one where it began; works for a removed builder, too.
 
-    None while there are files that no commit has, if the `whole` of its work is asked about.
+    With `whole`, there are none while it has uncommitted files.
     """
     record = farm.registry.read().get(id)
     if record is None:

@@ -1,4 +1,4 @@
-"""Running a command in a trial: nothing of it is left afterwards, and its output is kept within bounds."""
+"""Runs a command in a trial: leaves no process behind, and limits the size of its log."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from agent_farm.runtimes.environment import allowed_environment
 if TYPE_CHECKING:
     from agent_farm.runtimes.process import Ended
 
-HALF = 512 * 1024  # bytes that a log keeps of its beginning, and again of its end
+HALF = 512 * 1024  # bytes that a log keeps of the beginning, and again of the end
 _LONGEST_LINE = 8192
-# Where whoever asked for it runs: what a check says of a tree does not depend on that.
+# Variables of whoever asked for the check: what it says about a tree must not depend on them.
 _OF_THE_ASKER = ("AF_", "TMUX", "TRACEPARENT")
 
 Tell = Callable[[str], None]
 
 
 def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, tell: Tell | None) -> Ended:
-    """Until its end, its time limit or a Ctrl-C; no process of it outlives that, or us.
+    """Run the check to its end, its time limit or Ctrl-C; no process of it outlives that, or this process.
 
-    Its standard input is empty, its output goes to `log` and, line by line, to `tell`. `held` is a lock that
-    it holds as long as it lives.
+    Its standard input is empty; its output goes to `log` and, line by line, to `tell`. `held` is the
+    descriptor of a lock that it keeps as long as it lives.
     """
-    import asyncio  # and with it what drives a process: only where one is run
+    import asyncio  # loaded only here, with everything that drives a process
 
     from agent_farm.runtimes.process import Command, held_by_guards, run_guarded
 
@@ -54,7 +54,7 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """Something else in its place, such as a link or a pipe, is not written to."""
+    """Create the file anew: a link or pipe in its place is not written to."""
     path.unlink(missing_ok=True)
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
@@ -67,7 +67,7 @@ def _environment(declared: tuple[str, ...]) -> dict[str, str]:
 
 
 class _BoundedLog(Struct):
-    """The beginning is written as it comes, what is longer than that is kept by its end."""
+    """Writes the beginning as it comes; of what follows, keeps only the end."""
 
     file: BinaryIO
     _written: int = 0

@@ -1,4 +1,4 @@
-"""Which files of a commit the checks run: those that a command names, and what these run in turn."""
+"""Finds the files in a commit that the checks run: named by a command, or run by another in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_farm.git.git_process import ask_git
 _DEPTH = 3
 _MOST = 40
 _LONGEST = 200_000  # bytes of a script that are read
-# What a program reads without being told its name.
+# Files that a program reads without being given their names.
 _IMPLIED = {
     "make": ("Makefile", "makefile", "GNUmakefile"),
     "npm": ("package.json",),
@@ -32,7 +32,7 @@ _RUN = re.compile(
 
 
 def scripts_of(farm: Farm, commit: str, commands: Iterable[str]) -> frozenset[str]:
-    """Paths in the tree of `commit`. What is found by words is a guess, and good enough to look closer."""
+    """Paths in the tree of `commit`, found by matching words: a guess, good enough for a closer look."""
     found: dict[str, None] = {}
     wanted = [path for command in commands for path in (*named_paths(command), *_run_by(command))]
     for _ in range(_DEPTH):
@@ -49,7 +49,7 @@ def _run_by(text: str) -> list[str]:
 
 
 def _contents(farm: Farm, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Of those that are files there."""
+    """The contents of those paths that are files there."""
     found = {}
     for path in paths[:_MOST]:
         status, output, _ = ask_git(farm.root, "cat-file", "blob", f"{commit}:{path}")

@@ -1,4 +1,4 @@
-"""Merges that were cut short: a kill or a full disk stopped git while it wrote into a checkout."""
+"""Finds interrupted merges: git was killed, or the disk was full, while it wrote into a checkout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
 
 
 def check_interrupted_syncs(farm: Farm) -> Iterator[Finding]:
-    """Named, and left to `af sync`: the note lies where a builder can write."""
+    """Only reported, and left to `af sync`: the note is where a builder can write."""
     for record in farm.registry.read().values():
         with suppress(AgentFarmError):
             tree = farm.tree_if_there(record) if record.is_made else None
@@ -48,13 +48,13 @@ def check_cut_short_landing(farm: Farm) -> Iterator[Finding]:
     waits = [*queue.line.held_ids(), *queue.line.ids()]
     yield Finding(
         "problem",
-        f"a landing on {queue.into} was cut short; in its queue: {', '.join(waits) or 'nobody'}",
+        f"a landing on {queue.into} was cut short; in its queue: {', '.join(waits) or 'none'}",
         remedy="af land --continue",
     )
 
 
 def check_left_of_merges(farm: Farm) -> Iterator[Finding]:
-    """Of merges that were killed before their last step: it changed nothing that a person sees."""
+    """Left by merges killed before their last step: nothing that a person sees has changed."""
     for path in (path for checkout in every_checkout(farm.repository) for path in half_written(checkout)):
         yield partly_written(path)
     for path in sorted((farm.paths.state / "trials").glob("*")):

@@ -1,4 +1,4 @@
-"""What a builder was spawned from, marked as done once its work has landed."""
+"""Marks the issue or item that a builder was spawned from as done, once its work has landed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_farm.paths import is_below
 
 
 def left_claimed(farm: Farm, records: Sequence[BuilderRecord]) -> Iterator[str]:
-    """Messages about removed builders whose issues of beads stay claimed."""
+    """Messages about removed builders whose issue in beads is still claimed."""
     claimed = [record for record in records if (record.source or "").startswith(f"{PLACE}#")]
     there = farm.registry.read() if claimed else {}
     for record in claimed:
@@ -26,7 +26,7 @@ def left_claimed(farm: Farm, records: Sequence[BuilderRecord]) -> Iterator[str]:
 
 
 def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None) -> list[str]:
-    """Marks it in the checkout where it has landed, for a person to commit; returns the messages."""
+    """Mark it in the checkout where it landed, for a person to commit; returns messages."""
     if record.source is None:
         return []
     place, key, title = read_source(record.source)
@@ -35,7 +35,7 @@ def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None)
             if not bead(farm.root, key).is_done:
                 close(farm.root, key, record.id)
             return []
-        with file_lock(farm.paths.locks / "marks.lock"):  # of others that land at the same time
+        with file_lock(farm.paths.locks / "marks.lock"):  # others may land at the same time
             return _mark(checkout or farm.root, place, key, title)
     except (AgentFarmError, OSError) as error:
         what = error.sentence if isinstance(error, AgentFarmError) else str(error)
@@ -43,7 +43,7 @@ def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None)
 
 
 def _mark(checkout: Path, place: str, key: str, title: str) -> list[str]:
-    """Nothing to say of one that is marked already, or is not there any more."""
+    """No message if it is marked already, or no longer there."""
     if not is_below(place):
         return []
     file = require_inside(checkout, checkout / place)

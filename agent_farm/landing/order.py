@@ -1,4 +1,4 @@
-"""An order of landing in which as few as possible meet a conflict, of what conflicts in pairs."""
+"""Orders work for landing so that as few as possible meet a conflict, given which pairs conflict."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-_STEPS = 20_000  # of the exact search; farms for which they do not suffice get a good order, if not the best
+_STEPS = 20_000  # of the exact search; if they are not enough, the order is good but may not be the best
 
 
 class Order(Struct, frozen=True):
-    """`ids` in which to land; those in `rework` meet a conflict when it is their turn."""
+    """`ids` in the order to land; those in `rework` will conflict when their turn comes."""
 
     ids: tuple[str, ...]
     rework: tuple[str, ...]
@@ -19,10 +19,10 @@ class Order(Struct, frozen=True):
 def landing_order(
     ids: Sequence[str], pairs: Collection[tuple[str, str]], blocked: Collection[str] = ()
 ) -> Order:
-    """`pairs` conflict with each other, `blocked` with what they are to land on.
+    """`pairs` conflict with each other, `blocked` conflict with the branch they should land on.
 
-    First a largest set of which no two conflict, in the given order; then the others, those first that
-    conflict with fewest of what has landed by then.
+    First comes a largest set without conflicts, in the given order; then the others, those that conflict with
+    the fewest landed before them first.
     """
     beside: dict[str, set[str]] = {id: set() for id in ids}
     for one, other in pairs:
@@ -35,7 +35,7 @@ def landing_order(
 
 
 class _Search:
-    """Largest sets without a conflict: by trying whoever conflicts most, in and out."""
+    """Finds a largest set without conflicts by trying the one with most conflicts both in and out."""
 
     def __init__(self, beside: Mapping[str, set[str]]) -> None:
         self.beside = beside
@@ -45,7 +45,7 @@ class _Search:
         self.steps += 1
         apart = {id: self.beside[id] & among for id in among}
         lone = frozenset(id for id, others in apart.items() if len(others) <= 1)
-        if lone:  # one with a single rival never makes it worse
+        if lone:  # including one with a single rival never makes it worse
             chosen: set[str] = set()
             for id in sorted(lone):
                 if not apart[id] & chosen:

@@ -1,4 +1,4 @@
-"""Where a merge lands: the checkout where the person stands, and its lock."""
+"""Where a merge lands: the checkout in which the user is, and its lock."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agent_farm.launch import as_command
 
 Tell = Callable[[str], None]
 
-LANDING_SECONDS = 600.0  # each of those before may run merge.check
+LANDING_SECONDS = 600.0  # each merge that is waited for may run merge.check
 
 
 def landing_place(farm: Farm) -> Checkout:
-    """A linked worktree of the person's own; from a builder's, it is the main checkout."""
+    """The user's current checkout; from a builder's worktree, the main checkout."""
     where = farm.repository.checkout
     if where != farm.root and where.parent == farm.paths.worktrees:
         where = farm.root
@@ -31,9 +31,9 @@ def landing_place(farm: Farm) -> Checkout:
 def require_base(
     farm: Farm, record: BuilderRecord, checkout: Checkout, head: Head, *, here: bool, verb: str = "merge"
 ) -> None:
-    """The checkout is on the branch the builder is meant for; a tag or a commit means any.
+    """Raise unless the checkout is on the branch that the builder's work is for; a tag or commit allows any.
 
-    `verb` is what the hint of a refusal names.
+    `verb` is the command that a hint repeats.
     """
     if here or record.base in (head.branch, head.commit):
         return
@@ -59,7 +59,7 @@ def require_base(
 
 
 def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base, verb: str) -> str | None:
-    """The command that checks out the local branch that the base stands for."""
+    """The command that gets to the local branch that the base stands for."""
     for branch in base.branches:
         place = branch_checked_out_at(farm.repository, branch)
         if place is None:
@@ -70,15 +70,15 @@ def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base, v
 
 
 def _has(farm: Farm, place: Path, branch: str) -> bool:
-    """Checked out, and not only in the middle of being rebased there."""
+    """Whether the worktree has the branch checked out, and is not only rebasing it."""
     return any(tree.path == place and tree.branch == branch for tree in list_worktrees(farm.repository))
 
 
 @contextmanager
 def landing_lock(farm: Farm, checkout: Checkout, *, tell: Tell | None = None) -> Iterator[int]:
-    """One landing at a time on a checkout; this lock is taken before a builder's.
+    """One landing at a time in a checkout; this lock is taken before a builder's.
 
-    `tell` gets a message for the person who has to wait.
+    `tell` gets a message if the user has to wait.
     """
     path = landing_lock_path(farm, checkout)
     if tell is not None and is_locked(path):

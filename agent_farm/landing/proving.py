@@ -1,4 +1,4 @@
-"""Proof of a builder's work: not its own claims, but what checks and the diff say."""
+"""Proves a builder's work: asks the checks and the diff, not the builder."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from agent_farm.landing.verdicts import CheckResult, Reuse, verdict_of
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 
-_MOST_DIFF = 20_000_000  # characters that are searched for flags
+_MOST_DIFF = 20_000_000  # a longer diff is not searched for flags
 _NAMED = 20
-# Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
+# Far more than git needs; a FIFO named `.gitignore` would make it wait for ever.
 _SECONDS = 300.0
 
 
@@ -40,7 +40,7 @@ class Target(Struct, frozen=True):
 
 
 def find_target(farm: Farm, record: BuilderRecord) -> Target:
-    """The builder's base, or the local branch that follows it; of a tag or a commit the main checkout's."""
+    """The builder's base, or the local branch that tracks it; for a tag or commit, the main checkout's."""
     base = find_base(farm.repository, record.base)
     if not base.exists:
         raise NotFound(
@@ -68,7 +68,7 @@ def require_checks(farm: Farm) -> tuple[Check, ...]:
 
 
 def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all") -> Proof:
-    """Judge what is checked out in its worktree, and keep the answer."""
+    """Judge what its worktree has checked out, and store the proof."""
     checks = require_checks(farm)
     with git_deadline(_SECONDS):
         proof, both = _before_checks(farm, record, checks)
@@ -88,7 +88,7 @@ def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all") -> Proof:
 
 
 def _before_checks(farm: Farm, record: BuilderRecord, checks: Sequence[Check]) -> tuple[Proof, str | None]:
-    """What stands against it already; else the merge with its target, as a commit for the checks."""
+    """The proof, if something counts against the work already; and the merge to check, if there is one."""
     found, target = find_work(farm, record), find_target(farm, record)
     tip = found.work.tip
     bases = find_base(farm.repository, record.base).refs

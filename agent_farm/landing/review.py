@@ -1,4 +1,4 @@
-"""Reviewers of what is about to land: hooks, submodules, and the repository's own checks."""
+"""Shows what is about to land to hooks, submodules, and the repository's own checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_farm.launch import as_command
 
 
 class HookReview(Review):
-    """The repository's hooks, in a clean worktree of its own; `notes` gets what they print."""
+    """Runs the repository's hooks in a clean worktree of their own; `notes` gets what they print."""
 
     def __init__(self, farm: Farm, checkout: Checkout, hooks: Hooks, notes: list[str]) -> None:
         self.farm, self.checkout, self.hooks, self.notes = farm, checkout, hooks, notes
@@ -55,7 +55,7 @@ class HookReview(Review):
 
 
 class LandingReview(HookReview):
-    """Hooks, submodules and checks look at what is about to land."""
+    """Shows what is about to land to hooks, submodules and checks."""
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class LandingReview(HookReview):
         self._check(after)
 
     def _check(self, commit: str) -> None:
-        """What was green on the same tree is green; red is asked again, for it may have been the machine."""
+        """A green result for the same tree is reused; after a red one the check runs again, as the machine
+        may have been at fault."""
         checks = checks_of_merge(self.farm)
         if not checks:
             return

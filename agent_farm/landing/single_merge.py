@@ -1,4 +1,4 @@
-"""`af merge`: bring what builders have made into the branch where the person stands, or change nothing."""
+"""`af merge`: lands a builder's work on the branch of the current checkout, or changes nothing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _NAMED = 5  # files that a message to a builder names
 
 
 class Merged(Struct, frozen=True):
-    """`branch` is what its worktree had checked out, null when HEAD is detached; `switched`: not its own.
+    """`branch` is what the worktree had checked out, null when HEAD is detached; `switched`: it is not its
+    own.
 
-    `before` and `after` are commits of the branch `into`, the same ones when there was nothing to land.
-    `left_behind` are files that are not committed, and so did not land. `notes` is what hooks said, and
-    what was settled before. `hint` is the next command.
+    `before` and `after` are commits of the branch `into`, equal if there was nothing to land. `left_behind`
+    lists uncommitted files, which did not land. `notes` has the hooks' output, and what became of an earlier,
+    interrupted merge. `hint` is the next command.
     """
 
     id: str
@@ -57,10 +58,9 @@ def land(
     tell: Tell | None = None,
     shield: Shield | None = None,
 ) -> Merged:
-    """Bring what the builder's worktree has checked out into the branch of a checkout, or change nothing.
+    """Land what the builder's worktree has checked out on the branch of a checkout, or change nothing.
 
-    `here`: whatever the base is. `tell` gets a message for the person who has to wait, and the output of
-    checks.
+    `here` ignores the builder's base. `tell` gets a message if the user has to wait, and the checks' output.
     """
     checkout = landing_place(farm)
     hooks = find_hooks(checkout, never_below=farm.paths.worktrees)
@@ -123,7 +123,7 @@ def _with_next_command(
 
 
 def _run_afterwards(hooks: Hooks, strategy: Strategy) -> list[str]:
-    """It has landed, whatever this hook returns."""
+    """The work has landed, whatever this hook returns."""
     try:
         return hooks.run("post-merge", "1" if strategy == "squash" else "0")
     except HookRefused as error:
@@ -133,7 +133,7 @@ def _run_afterwards(hooks: Hooks, strategy: Strategy) -> list[str]:
 def _resolving(
     farm: Farm, record: BuilderRecord, checkout: Checkout, strategy: Strategy, files: Sequence[str]
 ) -> str:
-    """The command that has the builder resolve what stands against landing it; it is the one who knows."""
+    """The command that asks the builder to resolve the conflict, since it knows the work."""
     branch = checkout.head().branch or record.base
     how = f"Rebase your branch onto {branch}" if strategy == "rebase" else f"Merge {branch} into your branch"
     names = [file for file in files if file.isprintable()][:_NAMED]

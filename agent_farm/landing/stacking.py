@@ -1,4 +1,4 @@
-"""Moving a builder's own commits onto what its base is now, prepared where no file is touched."""
+"""Moves a builder's own commits onto the present commit of its base; prepared without touching a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NotLandedYet(AgentFarmError):
 
 
 class Ground(Struct, frozen=True):
-    """What a builder is to stand on; `left` are commits that it stood on, and whose copies are there."""
+    """What a builder's work should stand on; `left` are commits below it that have landed there as copies."""
 
     base: str
     commit: str
@@ -30,7 +30,7 @@ class Ground(Struct, frozen=True):
 
 
 def find_ground(farm: Farm, record: BuilderRecord) -> Ground:
-    """Of a stacked one: where the builder below it has landed. Of any other: its base as it is now."""
+    """For a stacked builder, where the one below it landed; for any other, its base as it is now."""
     if record.stack is None:
         return Ground(record.base, farm.repository.resolve_commit(record.base), (record.base_commit,))
     base = base_of(farm, record.stack)
@@ -47,7 +47,7 @@ def find_ground(farm: Farm, record: BuilderRecord) -> Ground:
 
 
 def move_onto(farm: Farm, record: BuilderRecord, ground: Ground) -> tuple[str, str]:
-    """The tip before, and the one that its branch and files are on now. MergeConflicts changes nothing."""
+    """Move its branch and files; returns the tip before and after. MergeConflicts changes nothing."""
     tree = farm.tree(record)
     with landing_lock(farm, tree) as lock:
         settle_interrupted(tree)

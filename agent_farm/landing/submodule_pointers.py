@@ -1,4 +1,4 @@
-"""A commit that names a submodule's commit is useless if nobody else has that commit."""
+"""Refuses to land a commit that points to a submodule's commit which nobody else has."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnknownPointer(AgentFarmError):
 def require_known_pointers(
     farm: Farm, checkout: Checkout, record: BuilderRecord, before: str, after: str
 ) -> None:
-    """Each submodule's new commit is in the checkout's own submodule, or on a remote that the builder saw."""
+    """Raise unless each new submodule commit is in the checkout's own, or on a remote the builder saw."""
     changes = changes_between(checkout, before, after)
     pointers = {path: new.blob for path, (_, new) in changes.items() if new and new.is_submodule}
     lost = [
@@ -48,13 +48,13 @@ def require_known_pointers(
 
 
 def _has(farm: Farm, submodule: Path, commit: str) -> bool:
-    """Whether the user's own checkout of the submodule has it."""
+    """Whether the submodule in the user's own checkout has the commit."""
     git_dir = _git_dir(submodule)
     return git_dir is not None and not _asked(farm, git_dir, "cat-file", "-e", f"{commit}^{{commit}}")[0]
 
 
 def _only_there(farm: Farm, submodule: Path, commit: str) -> bool:
-    """Whether it is on none of the remote branches of the builder's own submodule."""
+    """Whether the commit is on none of the remote branches of the builder's own submodule."""
     git_dir = _git_dir(submodule)
     if git_dir is None or _asked(farm, git_dir, "cat-file", "-e", f"{commit}^{{commit}}")[0]:
         return False  # it came from elsewhere
@@ -72,7 +72,7 @@ def _git_dir(submodule: Path) -> Path | None:
 
 
 def _asked(farm: Farm, git_dir: Path, *args: str, given: str = "") -> tuple[int, bytes, bytes]:
-    """By this repository's settings, over the objects of the other: what is configured there runs nothing."""
+    """Ask by this repository's settings over the submodule's objects: its own configuration runs nothing."""
     env = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{_escaped(git_dir / "objects")}"'}
     return ask_git(farm.root, *args, env=env, input=given)
 
@@ -82,7 +82,7 @@ def _escaped(path: Path) -> str:
 
 
 def _remote_tips(git_dir: Path) -> list[str]:
-    """Read as files: the directory is the builder's."""
+    """Read as files, because the directory is the builder's."""
     found = []
     for where, _, names in os.walk(git_dir / "refs/remotes"):
         found += [_first_word(Path(where) / name) for name in names]

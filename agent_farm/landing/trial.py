@@ -1,4 +1,4 @@
-"""A throw-away worktree, clean and detached, in which work that is about to land is checked."""
+"""A throw-away worktree, clean and detached, in which work is checked before it lands."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.git_process import run_git
 from agent_farm.git.worktrees import drop_registration
 
-PLACES = 16  # for checks at the same time
+PLACES = 16  # how many checks can run at the same time
 
 
 class Trial(Struct):
-    """Made when it is first asked for. Whoever uses it holds the lock of its name, and `close`s it."""
+    """Created on first use. The user of a trial holds the lock of its name, and calls `close`."""
 
     farm: Farm
     path: Path
     _tree: BuilderTree | None = None
 
     def show(self, head: str, tree: str) -> BuilderTree:
-        """HEAD is `head`, index and files are `tree`, and nothing else lies there."""
+        """Make HEAD `head`, index and files `tree`, and remove everything else."""
         if self._tree is None:
             self._tree = self._made(head)
         else:
@@ -66,7 +66,7 @@ class Trial(Struct):
 
 @contextmanager
 def free_trial(farm: Farm) -> Iterator[tuple[Trial, int]]:
-    """One for checks, of which several processes have one each, with its lock for children to hold."""
+    """A trial for checks, and its lock for children to inherit; each process gets another."""
     with ExitStack() as held:
         path, lock = _free_place(farm, held)
         trial = Trial(farm, path)
@@ -87,7 +87,7 @@ def trial_lock_path(farm: Farm, path: Path) -> Path:
 
 
 def remove_trial(farm: Farm, path: Path) -> None:
-    """Also one that a killed landing left."""
+    """Works for one that a killed landing left, too."""
     if os.path.lexists(path):
         if path.is_symlink():
             path.unlink()

@@ -1,7 +1,7 @@
 """Checks builders whose turn has ended, in the background: one check at a time per farm.
 
-`python -m agent_farm.landing.turn_end ROOT ID`, started by a builder's pane. It leaves word that the builder
-is to be checked; whoever holds the lock works through all such words, the oldest first.
+`python -m agent_farm.landing.turn_end ROOT ID` is started by a builder's pane. It leaves a note that the
+builder needs a check; whoever holds the lock works through all notes, oldest first.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def leave_word(farm: Farm, id: str) -> None:
 
 
 def check_all(farm: Farm) -> None:
-    """Until nobody is left; at once when another process is at it, which looks once more at its end."""
+    """Until no note is left. Returns at once if another process is at it: that looks again at its end."""
     while any(_waiting(farm)):
         try:
             with file_lock(farm.paths.locks / _LOCK, wait=0):
                 while word := next(_waiting(farm), None):
-                    word.unlink(missing_ok=True)  # a turn that ends from here on has its own
+                    word.unlink(missing_ok=True)  # a turn that ends from here on leaves another note
                     _check(farm, word.name)
         except LockTaken:
             return
@@ -65,7 +65,7 @@ def _waiting(farm: Farm) -> Iterator[Path]:
     found = []
     for word in _words(farm).glob("*"):
         with suppress(OSError):
-            if stat.S_ISREG((facts := word.lstat()).st_mode):  # what else lies there could not be taken away
+            if stat.S_ISREG((facts := word.lstat()).st_mode):  # anything else there could not be removed
                 found.append((facts.st_mtime, word))
     return (word for _, word in sorted(found))
 

@@ -1,4 +1,4 @@
-"""What checks say about a tree: run in a clean worktree, kept, and never asked twice about the same tree."""
+"""What checks say about a tree: run in a clean worktree, stored, and not asked again for the same tree."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ KEPT_SECONDS = 30 * 86_400.0
 _NAMED = 20  # of the files that a check changed
 
 Tell = Callable[[str], None]
-# Which kept results are as good as a new one: every one, green ones only, none.
+# Which stored results are as good as a new one: all, green ones only, or none.
 Reuse = Literal["all", "green", "none"]
 
 
 class CheckResult(Struct, frozen=True):
-    """What one check said about a tree, when (`at`), after how many `seconds`.
+    """What one check said about a tree, when (`at`), and after how many `seconds`.
 
-    `exit_code` is None when a signal or the time limit ended it. `changed` are tracked files that it left
-    changed: then what it saw is not this tree. `unsteady`: it has said both green and red of this tree.
+    `exit_code` is None if a signal or the time limit ended it. `changed` are tracked files that the check
+    modified: then it did not see this tree. `unsteady`: it has said both green and red about this tree.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CheckResult(Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """How it ended, after its name."""
+        """How it ended, to follow its name in a sentence."""
         if self.timed_out:
             return f"took longer than {self.seconds:.0f} s"
         if self.exit_code is None:
@@ -76,7 +76,7 @@ class CheckResult(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Of the checks in their order, up to the first that is red; without any check nothing passed."""
+    """The results of the checks in order, up to the first red one; without any check nothing has passed."""
 
     tree: str
     results: tuple[CheckResult, ...]
@@ -93,9 +93,9 @@ class Verdict(Struct, frozen=True):
 def verdict_of(
     farm: Farm, commit: str, checks: Sequence[Check], *, reuse: Reuse = "all", tell: Tell | None = None
 ) -> Verdict:
-    """What the checks say about the tree of `commit`, which HEAD is in the worktree that they run in.
+    """What the checks say about the tree of `commit`, which is HEAD in the worktree they run in.
 
-    Raises ConsentNeeded before anything runs. `tell` gets their output, line by line.
+    Raises ConsentNeeded before anything runs. `tell` gets the checks' output, line by line.
     """
     for check in checks:
         farm.settings.text(check.setting)
@@ -110,7 +110,7 @@ def verdict_of(
 
 
 def kept_verdict(farm: Farm, tree: str, checks: Sequence[Check]) -> Verdict | None:
-    """The same of what is kept, without running anything; None where a result is missing."""
+    """The verdict from stored results, without running anything; None if a result is missing."""
     results: list[CheckResult] = []
     for check in checks:
         result = _kept(_file(farm, tree, check))
@@ -124,7 +124,7 @@ def kept_verdict(farm: Farm, tree: str, checks: Sequence[Check]) -> Verdict | No
 
 def _result(farm: Farm, commit: str, tree: str, check: Check, reuse: Reuse, tell: Tell | None) -> CheckResult:
     file, asked = _file(farm, tree, check), time.time()
-    with _alone(file):  # whoever comes second takes what the first has found
+    with _alone(file):  # whoever comes second takes the first one's result
         kept = _kept(file)
         if kept is not None and (reuse == "all" or (reuse == "green" and kept.passed) or kept.at > asked):
             return kept
@@ -168,11 +168,11 @@ def _run(farm: Farm, commit: str, tree: str, check: Check, log: Path, tell: Tell
 
 
 def _changed(shown: BuilderTree, tree: str) -> tuple[str, ...]:
-    """Tracked files that differ from the tree, whatever was committed meanwhile."""
+    """Tracked files that differ from the tree, whatever the check committed."""
     try:
         shown.ask("update-index", "-q", "--refresh")
         return tuple(paths_of(shown.run("diff-index", "--name-only", "-z", tree, "--"))[:_NAMED])
-    except GitError:  # what a check does to its own worktree speaks against what it checks, and stops nothing
+    except GitError:  # whatever a check does to its worktree counts against it, and must not stop us
         return ("its whole worktree",)
 
 
@@ -183,13 +183,13 @@ def _file(farm: Farm, tree: str, check: Check) -> Path:
 
 
 def _kept(file: Path) -> CheckResult | None:
-    """With its log where it lies now: a farm may be moved."""
+    """The log's path is computed anew, because a farm may be moved."""
     kept = load_if_whole(file, CheckResult)
     return kept and replace(kept, log=file.with_suffix(".log"))
 
 
 def _expire(farm: Farm) -> None:
-    """The newest are kept, for a while; of one that runs, nothing goes."""
+    """Keeps the newest for a while; nothing of a check that is running is removed."""
     files: dict[str, list[Path]] = {}
     for file in farm.paths.checks.glob("*.*"):
         files.setdefault(file.stem, []).append(file)

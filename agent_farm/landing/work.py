@@ -1,4 +1,4 @@
-"""What a builder has made: the commits that its worktree has checked out, as `af diff` shows them."""
+"""What a builder has made: the commits in its worktree, which `af diff` shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUBJECT = 72
 
 
 class FoundWork(Struct, frozen=True):
-    """`branch` is None when HEAD is detached; `left_behind` are files that are not committed."""
+    """`branch` is None when HEAD is detached; `left_behind` lists uncommitted files."""
 
     work: Work
     branch: str | None
@@ -29,7 +29,7 @@ class FoundWork(Struct, frozen=True):
 
 
 def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
-    """OtherWork when landing what is checked out would leave commits of the builder's branch behind."""
+    """OtherWork if landing what is checked out would leave commits of the builder's own branch behind."""
     record.require_begun()
     tree = farm.tree_if_there(record)
     if tree is None:
@@ -59,7 +59,7 @@ def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
 
 
 def _require_whole(farm: Farm, record: BuilderRecord, tree: BuilderTree, head: Head, own: str | None) -> None:
-    """Everything that the builder's branch holds is in what is checked out."""
+    """Raise unless what is checked out contains the whole branch of the builder."""
     if own is None:
         return
     left = _commits(farm, own, head.commit)
@@ -86,7 +86,7 @@ def _work(farm: Farm, record: BuilderRecord, tip: str, name: str) -> Work:
 
 
 def require_none_of_afs(record: BuilderRecord, changed: Iterable[str]) -> None:
-    """Once git tracks them, every af refuses the repository: better here than there."""
+    """Once git tracks these, every `af` refuses the repository, so work that contains them does not land."""
     names = {path.partition("/")[0] for path in changed}
     tracked = sorted(name for name in names if name.lower() in (STATE_NAME, WORKTREES_NAME))
     if tracked:
@@ -98,7 +98,7 @@ def require_none_of_afs(record: BuilderRecord, changed: Iterable[str]) -> None:
 
 
 def _subject(farm: Farm, record: BuilderRecord, tip: str, name: str) -> str:
-    """The first line of the task, or the title of the spec; whole below it when it is too long for a log."""
+    """The first line of the task, or the spec's title; if too long for a log, the whole text follows."""
     text = record.task_text or (_spec_title(farm, record.spec, tip) if record.spec else None)
     text = text or record.protocol_name
     lines = [" ".join(line.split()) for line in (text or "").splitlines() if line.strip()]

@@ -1,1 +1,1 @@
-"""Builders as they change: browsers and terminals that show them are told at once."""
+"""Follows builders as they change, for the browsers and terminals that show them."""

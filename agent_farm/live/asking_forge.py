@@ -1,4 +1,4 @@
-"""The forge, asked beside all else: a process that hangs holds up nobody, and ends with who looks."""
+"""Asks the forge in a process of its own, so that one that hangs delays nobody; it ends with the viewer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_farm.own_process import start_af
 
 
 async def refreshed(root: Path, ids: Iterable[str]) -> None:
-    process = start_af(root, "pr", "--refresh", *sorted(ids))  # SIGINT ends it with the `gh` it waits for
+    process = start_af(root, "pr", "--refresh", *sorted(ids))  # SIGINT ends it and the `gh` it waits for
     try:
         await asyncio.to_thread(process.wait)
     finally:

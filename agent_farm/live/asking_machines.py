@@ -1,4 +1,4 @@
-"""Machines of the fleet, asked by a process beside all looks for as long as somebody watches."""
+"""Asks the fleet's machines, in a process of its own, for as long as somebody watches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LOOK_SECONDS = 2.0
 
 
 async def asked_machines(root: Path, book: Path) -> None:
-    """Until it is cancelled. Without a fleet that is a look for its file now and then.
+    """Runs until cancelled. Without a fleet it only looks for the fleet's file now and then.
 
-    What the machines say is written into the book. The process is a new one when it was killed.
+    The answers are written into the book. A process that was killed is replaced by a new one.
     """
     while True:
         if await asyncio.to_thread(book.exists):
@@ -22,5 +22,5 @@ async def asked_machines(root: Path, book: Path) -> None:
                 await asyncio.to_thread(process.wait)
             finally:
                 assert process.stdin
-                process.stdin.close()  # it ends, with every ssh below it
+                process.stdin.close()  # this ends it, and every ssh below it
         await asyncio.sleep(_LOOK_SECONDS)

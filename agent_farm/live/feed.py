@@ -1,4 +1,4 @@
-"""Live: what changes reaches every open page; free of cost while nobody watches."""
+"""Sends every change to all open pages; costs nothing while nobody watches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Live:
-    """One for all pages: the first page starts it, the last one ends it."""
+    """One for all pages: the first page starts it, the last one to close ends it."""
 
     root: Path
     facts: Callable[[Farm], dict[str, Any]]
@@ -55,7 +55,7 @@ class Live:
     _problem: AgentFarmError | None = None
 
     async def stream(self) -> AsyncGenerator[Message]:
-        """A snapshot, then every change. The same after a reconnect, so that nothing can be missed."""
+        """A snapshot, then every change. A reconnect starts with a snapshot again, so nothing is missed."""
         page = Page()
         self._pages.add(page)
         try:
@@ -126,7 +126,7 @@ class Live:
                 watch.close()
 
     async def _open_farm(self) -> Farm:
-        """A settings file that is broken may be mended while the page waits."""
+        """Retries: a broken settings file may be mended while the page waits."""
         while True:
             try:
                 return await self._aside(partial(_prepared_farm, self.root))
@@ -135,7 +135,7 @@ class Live:
             await asyncio.sleep(PANE_SECONDS)
 
     def _follow_all(self, board: Board, watch: Watch) -> None:
-        """Reports from before anybody listened are read once more."""
+        """Builders that are followed from now on are read once more, for reports made before."""
         new = watch.follow(board.records)
         if new:
             self._note(Changes(builders=new))
@@ -151,7 +151,7 @@ class Live:
             self._changed.clear()
             changes, self._changes = self._changes, Changes()
             if "server" in changes.parts and _is_stopping(self.root):
-                self._tell_all(_END)  # a server that should end is not delayed; the pages reconnect
+                self._tell_all(_END)  # does not delay a server that should end; the pages reconnect
             for part in changes.parts & {"sessions", "landing"}:
                 self._tell(part, {})
             if "fleet" in changes.parts:
@@ -166,9 +166,9 @@ class Live:
             self._want_git({str(row["id"]) for row in difference.builders} | changes.builders)
 
     async def _look_at_panes(self, board: Board) -> None:
-        """A session that is killed reports nothing: tmux is asked, once for all builders.
+        """Asks tmux about all builders at once, because a session that is killed reports nothing.
 
-        Neither does a killed landing: its lock is free.
+        Nor does a landing that is killed: it only leaves its lock free.
         """
         landing, landed_before = board.farm.paths.landing_lock, False
         while True:
@@ -188,13 +188,13 @@ class Live:
             await asyncio.sleep(GIT_SECONDS)
 
     async def _ask_git_again(self, board: Board) -> None:
-        """Files change without a word to git or to us."""
+        """Files change without git or af noticing."""
         while True:
             await asyncio.sleep(GIT_AGAIN_SECONDS)
             self._want_git(set(board.records))
 
     async def _ask_forge_again(self, board: Board) -> None:
-        """What has become of open pull requests; while somebody watches, and beside all other looks."""
+        """Asks what has become of open pull requests, apart from all other looks."""
         while True:
             if ids := board.open_requests():
                 await refreshed(self.root, ids)
@@ -202,11 +202,11 @@ class Live:
             await asyncio.sleep(FORGE_SECONDS)
 
     async def _aside(self, function: Callable[[], T]) -> T:
-        """On a thread of its own: no look meets another one, none waits for other work of the server."""
+        """Run on a thread of our own: looks never overlap, and wait for no other work of the server."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     async def _look(self, look: Callable[[], Difference]) -> Difference:
-        """A farm that cannot be read for a moment (a full disk, a damaged registry) is said, not fatal."""
+        """If the farm cannot be read for a moment (a full disk, say), report that instead of failing."""
         try:
             difference = await self._aside(look)
         except (AgentFarmError, OSError) as error:
@@ -253,9 +253,9 @@ class Live:
 
 
 def _prepared_farm(root: Path) -> Farm:
-    """With the directory that is watched, which a farm without builders does not have yet."""
+    """Creates the directory that is watched, which a farm without builders may lack."""
     farm = open_farm(root)
-    farm.settings.require_good()  # else the page is asked for things that have to be refused
+    farm.settings.require_good()  # otherwise the page would ask for things that are then refused
     keep_apart(farm.repository)
     make_directory(farm.paths.state)
     return farm

@@ -1,7 +1,7 @@
-"""What changed on disk: builders' events, what git writes of their worktrees, the farm's state. Two ways.
+"""Watches for changes on disk: builders' events, what git writes about their worktrees, the farm's state.
 
-inotify costs nothing while nothing happens. Where it does not exist (macOS) or has no watches left, the
-files' times are looked at.
+inotify costs nothing while nothing happens. If the system has none (macOS), or no watches are left, the
+files' times are polled.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _DELETE, _OVERFLOW = 0x2, 0x8, 0x80, 
 _FOLLOWED = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE | _DELETE
 _LOOK_SECONDS = 0.2
 _RUN_FILES = ("events.jsonl", "exit.json", "proof.json", "usage.json")
-# What git writes about a worktree whenever something is committed, staged or checked out there.
+# What git writes for a worktree whenever something is committed, staged or checked out there.
 _GIT_FILES = ("index", "HEAD", "COMMIT_EDITMSG")
 
-# Files of the farm's state, and the part of the farm that each is about.
+# The farm's state files, and the part of the farm that each one is about.
 _PARTS = {
     "registry.json": "registry",
     "server.json": "server",
@@ -36,13 +36,13 @@ _PARTS = {
     "butler.db": "sessions",
     "butler.db-wal": "sessions",
 }
-EVERYTHING = "everything"  # some were lost, so that all has to be read again
+EVERYTHING = "everything"  # events were lost, so that everything must be read again
 
 
 @dataclass(slots=True)
 class Changes:
-    """Since they were last taken: in the run directories of `builders`, in what git keeps of the worktrees of
-    `trees`, and in `parts` of the farm."""
+    """Changes since the last were taken: in the run directories of `builders`, in git's directories for the
+    worktrees `trees`, and in `parts` of the farm."""
 
     builders: set[str] = field(default_factory=set)
     trees: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ class Changes:
 
 class Watch(Protocol):
     def follow(self, ids: Iterable[str]) -> set[str]:
-        """The builders whose run directories count; those not named are let go. Which of them are new."""
+        """Follow the run directories of exactly these builders; returns those that are new."""
 
     def close(self) -> None: ...
 
@@ -68,7 +68,7 @@ OnChange = Callable[[Changes], None]
 
 
 def open_watch(paths: FarmPaths, git_worktrees: Path, on_change: OnChange) -> Watch:
-    """To be called on the event loop that `on_change` is to be called on.
+    """Call it on the event loop on which `on_change` is to be called.
 
     `git_worktrees` is where git keeps a directory for each worktree.
     """
@@ -100,12 +100,12 @@ class Inotify:
                 self._builders.pop(watch, None)
                 self._libc.inotify_rm_watch(self._descriptor, watch)
         for id in wanted - before:
-            with suppress(FileNotFoundError):  # not made yet: the registry changes once it is
+            with suppress(FileNotFoundError):  # not created yet: the registry will change once it is
                 self._followed[id] = [self._add(self._paths.run(id))]
                 self._builders[self._followed[id][0]] = id
         for id in self._followed:
             if len(self._followed[id]) < 2:
-                with suppress(OSError):  # it is queued, its worktree is gone, or too many are watched
+                with suppress(OSError):  # queued, its worktree is gone, or too many watches
                     watch = self._add(self._git_worktrees / id)
                     self._followed[id].append(watch)
                     self._builders[watch] = id
@@ -161,7 +161,7 @@ def _checked(answer: int, path: Path | None = None) -> int:
 
 
 class Looking:
-    """One look at each followed file's time and size, five times a second."""
+    """Polls each followed file's time and size five times a second."""
 
     def __init__(self, paths: FarmPaths, git_worktrees: Path, on_change: OnChange) -> None:
         self._paths, self._git_worktrees, self._on_change = paths, git_worktrees, on_change
@@ -198,7 +198,7 @@ class Looking:
         return changes
 
     def _any_changed(self, directory: str, names: Iterable[str]) -> bool:
-        """All are looked at, so that none is told of twice."""
+        """Checks every file (`any` would stop early), so that no change is reported twice."""
         return bool(sum(self._has_changed(f"{directory}/{name}") for name in names))
 
     def _has_changed(self, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The events for an open page or board, and how far behind it may be."""
+"""The queue of events for one open page or board, and how far it may lag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_WAITING = 200
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`number` counts up. One without a name says nothing: that the stream goes on."""
+    """`number` counts up. A message without an event name only keeps the stream alive."""
 
     event: str = ""
     number: int = 0
@@ -18,7 +18,7 @@ class Message:
 
 
 class Page:
-    """One open stream. A page that reads too slowly gets a whole new snapshot instead of a long queue."""
+    """One open stream. A page that reads too slowly gets a new snapshot instead of a long queue."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)

@@ -1,4 +1,4 @@
-"""Board: all builders as of the last look, and what another look finds changed."""
+"""The rows of all builders as last read, and what has changed since."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Board:
-    """Blocking; one caller at a time."""
+    """Its methods block; one caller at a time."""
 
     farm: Farm
     rows: Rows = field(default_factory=dict)
@@ -56,17 +56,17 @@ class Board:
     _elsewhere: Rows = field(default_factory=dict)
 
     def look(self, ids: Iterable[str] | None = None) -> Difference:
-        """Read the registry, and the states of `ids` and of what the registry says anew; None: of all."""
+        """Read the registry, and the states of `ids` (None: all) and of builders whose records changed."""
         before = self.records
         self.records = self.farm.records()
         new = {id for id, record in self.records.items() if before.get(id) != record}
-        new |= {record.id for record in in_order(self.records)}  # their places change with the others
+        new |= {record.id for record in in_order(self.records)}  # their places change with the others'
         wanted = self.records.keys() if ids is None else (set(ids) | new) & self.records.keys()
         self._read_statuses(self.records[id] for id in self.records if id in wanted)
         return self.look_elsewhere() if ids is None else self._difference()
 
     def look_elsewhere(self) -> Difference:
-        """What is known of builders on other machines; they are asked by somebody else."""
+        """What is known about builders on other machines; another process asks them."""
         before, self._elsewhere = self._elsewhere, {}
         if self.farm.paths.fleet.exists():
             from agent_farm.operations.fleet.rows_elsewhere import known_rows
@@ -103,7 +103,7 @@ class Board:
         return self._difference()
 
     def open_requests(self) -> set[str]:
-        """Whose pull requests the forge may have merged or closed since."""
+        """Builders whose pull requests may have been merged or closed since the last look."""
         return {id for id, one in self._requests.items() if one and one.number and one.state == "open"}
 
     def _read_statuses(self, records: Iterable[BuilderRecord]) -> None:
@@ -117,7 +117,7 @@ class Board:
         self._read_proofs(chosen)
 
     def _read_proofs(self, records: Iterable[BuilderRecord]) -> None:
-        # checks may have been declared since the server began to look
+        # checks may have been declared since the last look
         self.farm = msgspec.structs.replace(self.farm, settings=open_settings(self.farm.root))
         self._proofs |= read_proofs(self.farm, records, self._git)
 
@@ -148,18 +148,18 @@ class Board:
 
 
 def _row(builder: Builder) -> dict[str, Any]:
-    """As `status` answers it."""
+    """The row as `status` shows it."""
     row: dict[str, Any] = msgspec.to_builtins(BuilderShown.of(builder))
     return row
 
 
 def _without_time(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A repeated question to git is not a change."""
+    """Without the time: asking git again is not a change."""
     return {**row, "git": {**row["git"], "at": None}} if row["git"] else row
 
 
 def _kept(before: Status | None, now: Status) -> Status:
-    """What was only seen, not reported, has no time of its own: it is as old as the first look at it."""
+    """A state that was observed, not reported, has no time of its own: it is as old as its first sighting."""
     if before is None or now.source != "process":
         return now
     same = (before.state, before.source, before.reason) == (now.state, now.source, now.reason)

@@ -1,4 +1,4 @@
-"""What verbs over builders share: which builder an id means, and continuing with the others if one fails."""
+"""Shared by verbs over builders: what an id means, and going on with the others when one fails."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ T = TypeVar("T")
 
 
 def choose(context: Context, id: str) -> BuilderRecord:
-    """The builder `id` means to this caller."""
+    """The builder that `id` means for this caller."""
     return _meant(context, context.farm.records(), id)
 
 
 def choose_all(context: Context, ids: Iterable[str]) -> list[BuilderRecord]:
-    """The builders that `ids` mean, each once; for what begins only when every one of them is known."""
+    """The builders that `ids` mean, each once; for verbs that only begin when all of them are known."""
     records = context.farm.records()
     found = (_meant(context, records, id) for id in spelled_out(context, ids))
     return list({record.id: record for record in found}.values())
 
 
 def spelled_out(context: Context, ids: Iterable[str], elsewhere: Sequence[Builder] = ()) -> Iterator[str]:
-    """The ids, each `@word` among them as the ids that it stands for, of here and of those `elsewhere`."""
+    """The ids, with each `@word` replaced by the builders it stands for, here and among those `elsewhere`."""
     for id in ids:
         if not id.startswith("@"):
             yield id
@@ -81,10 +81,10 @@ def _meant(context: Context, records: Records, id: str) -> BuilderRecord:
 
 
 def described(farm: Farm, ids: Collection[str]) -> list[Builder]:
-    """How each is; one on another machine as that told of it last."""
+    """The builders with their states; for one on another machine, the state last reported."""
     found = {one.record.id: one for one in list_builders(farm, ids, with_git=False)}
     if farm.paths.fleet.exists():
-        from agent_farm.operations.fleet.rows_elsewhere import known_rows  # of a fleet alone
+        from agent_farm.operations.fleet.rows_elsewhere import known_rows  # only needed with a fleet
 
         found |= {one.record.id: one for one in known_rows(farm) if one.record.id in found}
     return list(found.values())
@@ -95,7 +95,7 @@ def choose_each(
 ) -> tuple[list[BuilderRecord], tuple[Failure, ...]]:
     """The builders that `ids` mean, each once, and what is wrong with the other ids.
 
-    It is an error if none of the ids means a builder.
+    Raises if none of the ids means a builder.
     """
     found: dict[str, BuilderRecord] = {}
     failures: list[Failure] = []
@@ -126,10 +126,10 @@ def each(
     alone: bool = True,
     otherwise: str = "cannot be reached",
 ) -> Iterator[T | Failure]:
-    """What came of each, as it comes: what stops one stops none of the others.
+    """The result for each builder, as it comes; a failure does not stop the others.
 
-    `otherwise` is said of one where the system fails. With one record only (and nothing else to tell of,
-    `alone`) its error is the answer.
+    `otherwise` completes the message when the system fails. With a single record, and nothing else to report
+    (`alone`), its error is raised.
     """
     for record in records:
         try:
@@ -142,7 +142,7 @@ def each(
 
 
 def told(answers: Iterable[tuple[str, T | AgentFarmError]], *, alone: bool = True) -> Iterator[T | Failure]:
-    """As `each`, of answers that came for many builders together."""
+    """Like `each`, for answers that came for many builders together."""
     for id, found in answers:
         if not isinstance(found, AgentFarmError):
             yield found

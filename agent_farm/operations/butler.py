@@ -1,4 +1,4 @@
-"""`butler_…`: the farm's server, started, inspected and ended from outside."""
+"""`butler_…`: start, inspect and end the farm's server, from outside it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FROM_OUTSIDE: frozenset[Door] = frozenset({"terminal"})
 
 
 class ServerShown(Struct, frozen=True):
-    """`butler` is the farm's own; the rest is null where the server does not run."""
+    """`butler` is the farm's own; the other fields are null if the server is not running."""
 
     running: bool
     butler: str
@@ -33,7 +33,7 @@ class ServerShown(Struct, frozen=True):
     pid: int | None = None
     supervisor: int | None = None
     started_at: float | None = None
-    sessions: Annotated[int, Meta(description="Those that run, of all butlers")] = 0
+    sessions: Annotated[int, Meta(description="Running sessions of all butlers")] = 0
     queued: int = 0
     log: str | None = None
 
@@ -85,7 +85,7 @@ def _server(root: Path, butlers: tuple[ButlerShown, ...]) -> ServerShown:
 
 
 class Started(Answer):
-    """`started` is false if it was already running. `waiting` is not approved yet, and has no effect."""
+    """`started` is false if it was already running. `waiting` has no effect until it is approved."""
 
     server: ServerShown
     started: bool
@@ -103,7 +103,7 @@ def butler_start(context: Context, request: Nothing) -> Started:
 
 
 def _wait_until_up(root: Path) -> None:
-    """Who starts it by hand wants to know whether it came up."""
+    """Whoever starts it by hand wants to know whether it came up."""
     deadline = time.monotonic() + _SECONDS_TO_COME_UP
     while time.monotonic() < deadline:
         address = running_server(root)
@@ -130,7 +130,7 @@ class ButlerStop(Request):
 
 
 class Stopped(Answer):
-    """`stopped` is false where there was nothing to end."""
+    """`stopped` is false if there was nothing to end."""
 
     stopped: bool
 

@@ -1,4 +1,4 @@
-"""`check`: what builders claim is proven, or is not, on their work merged into its target."""
+"""`check`: prove or refute what builders claim, on their work merged into its target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.own_files import read_own
 
-_TAIL = 30  # lines of the log of what is red
+_TAIL = 30  # lines of the log of a red check
 _LINE = 400
 
 
@@ -32,7 +32,7 @@ class CheckRequest(Request):
 
 
 class CheckOutput(Answer):
-    """`text` is all of what a check printed, or its end where it is red."""
+    """`text` is everything a check printed, or only the end if it is red."""
 
     check: str
     text: str

@@ -1,4 +1,4 @@
-"""`choices`: what a spawn can choose from."""
+"""`choices`: what can be chosen for a spawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_farm.runtimes.origin import runtime_problem
 
 
 class RuntimeChoice(Answer):
-    """`problem` is what keeps it from being used here."""
+    """`problem` says why it cannot be used here."""
 
     name: str
     problem: str | None
@@ -28,7 +28,7 @@ class Defaults(Answer):
 
 
 class Offered(Answer):
-    """Projects and protocols are those of the commit that a builder would start from."""
+    """Projects and protocols are those in the commit that a builder would start from."""
 
     projects: tuple[Spec, ...]
     protocols: tuple[str, ...]

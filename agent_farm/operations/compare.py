@@ -1,4 +1,4 @@
-"""`compare`: several builders with the same task, ranked by what the checks and each other's tests say."""
+"""`compare`: rank several builders with the same task by the checks and each other's tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agent_farm.operations.builders import BuilderIds, Yes, choose_all, describe
 from agent_farm.operations.declare import acts
 from agent_farm.operations.operation import Answer, Context, Request
 
-# Flags that say that tests may tell less than they seem to.
+# Flags that mean that tests may prove less than they seem to.
 _GRAVE = (
     "only-checks",
     "unreadable",
@@ -47,10 +47,11 @@ class Compare(Request):
 
 
 class Compared(Answer):
-    """One of several. What it changed is counted against its target; `tests` are its new or changed ones.
+    """One of several builders. Its changes are counted against its target; `tests` are new or changed ones.
 
-    `chance`: how likely it is right, by everybody's tests; null where it is not proven. `seconds`: from its
-    start until it was heard of last. `won` and `lost`: how often its runtime was kept here, and was not.
+    `chance`: how likely it is right, judging by all tests; null if it is not proven. `seconds`: from its
+    start to its last report. `won` and `lost`: how often its runtime was kept or removed after a comparison
+    here.
     """
 
     id: str
@@ -71,7 +72,7 @@ class Compared(Answer):
 
 
 class Comparison(Answer):
-    """The best first. `decided` is false where no test tells the first two apart."""
+    """The best first. `decided` is false if no test tells the first two apart."""
 
     into: str
     builders: tuple[Compared, ...]
@@ -164,7 +165,7 @@ def _comparison(
 
 
 class Size(NamedTuple):
-    """`lines` are changed lines outside tests: testing more must not lower a rank."""
+    """`lines` counts changed lines outside tests: writing more tests must not lower a rank."""
 
     files: int
     added: int
@@ -179,7 +180,7 @@ def _standing(proof: Proof, size: Size, usage: Usage | None, id: str) -> Standin
 
 
 def _size(farm: Farm, proof: Proof) -> Size:
-    """Since it left its target; a binary file has no lines."""
+    """Changes since it left its target; a binary file has no lines."""
     span = f"{proof.target}...{proof.work}"
     rows = paths_of(run_git(farm.root, "diff", "--numstat", "-z", "--no-renames", span, "--"))
     counts = [

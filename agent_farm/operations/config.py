@@ -1,4 +1,4 @@
-"""`config_…`: settings are listed, stored and taken out, and what the repository wants is agreed to."""
+"""`config_…`: list, set and remove settings, and approve what the repository wants."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ OfUser = Annotated[bool, Meta(description="In your own file, for every repositor
 
 
 class Setting(Answer):
-    """`source` is `default`, a file or a variable of the environment."""
+    """`source` is `default`, a file, or an environment variable."""
 
     value: Value
     source: str
 
 
 class AllSettings(Answer):
-    """`not_agreed` lists those of the repository that have no effect until its user has approved them."""
+    """`not_agreed` lists settings of the repository that have no effect until its user approves them."""
 
     settings: dict[str, Setting]
     not_agreed: tuple[str, ...]
@@ -86,7 +86,7 @@ class ConfigSet(Request):
 
 
 class Stored(Answer):
-    """`agreed` is false if the value has no effect until the repository's user has approved it."""
+    """`agreed` is false if the value has no effect until the repository's user approves it."""
 
     name: str
     value: Value
@@ -104,7 +104,7 @@ def config_set(context: Context, request: ConfigSet) -> Stored:
 
 
 def _place(context: Context, *, user: bool) -> Path | None:
-    """A person's own settings are changed outside of a repository, too."""
+    """None for the user's own settings, which can also be changed outside a repository."""
     return None if user else context.farm.root
 
 
@@ -137,7 +137,7 @@ class ConfigAgree(Request):
 
 
 class Wish(Answer):
-    """`origin` is the setting or file that it comes from, `shown` how it is shown to a person."""
+    """`origin` is the setting or file it comes from, `shown` is how a person sees it."""
 
     origin: str
     content: str
@@ -167,9 +167,9 @@ def config_agree(context: Context, request: ConfigAgree) -> Agreed:
 
 
 def all_requests(farm: Farm) -> list[consent.Request]:
-    """All that the repository wants, agreed to or not.
+    """Everything the repository wants, approved or not.
 
-    What cannot be read wants nothing, and is refused where it is used.
+    Files that cannot be read are left out; they are refused when they are used.
     """
     return [*farm.settings.asking(), *include_requests(farm), *_programs(farm), *_of_butlers(farm)]
 

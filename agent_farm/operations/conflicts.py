@@ -1,4 +1,4 @@
-"""`conflicts`: what builders have checked out that git could not merge by itself."""
+"""`conflicts`: which builders' work git could not merge by itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Conflict(Answer):
 
 
 class Uncompared(Answer):
-    """Two that could not be compared: one does not exist, or git may not be run there."""
+    """Two that could not be compared: one does not exist, or git must not be run there."""
 
     one: str
     other: str
@@ -51,7 +51,7 @@ class Uncompared(Answer):
 class ForeseenConflicts(Answer):
     """`compared` are the builders that were looked at.
 
-    `order` is one of landing in which as few as possible meet a conflict; `rework` are those that do.
+    `order` is an order of landing in which the fewest meet a conflict; `rework` are those that do.
     """
 
     conflicts: tuple[Conflict, ...]
@@ -66,7 +66,7 @@ class ForeseenConflicts(Answer):
 
 
 class _Side(NamedTuple):
-    """One of two that are compared: how it is called, what git is asked, and what a person may miss."""
+    """One of two that are compared: its name, the ref for git, and why a person may miss something in it."""
 
     name: str
     ref: str
@@ -112,7 +112,7 @@ def _conflict(farm: Farm, pair: _Pair, result: MergeResult, request: Conflicts) 
 
 
 def _with_names(text: str, one: str, other: str) -> str:
-    """git's marks name commits."""
+    """Replace the commits in git's markers by names."""
     _, *lines, _ = text.split("\n")
     return "\n".join([f"<<<<<<< {one}", *lines, f">>>>>>> {other}"])
 

@@ -1,4 +1,4 @@
-"""`costs`: tokens and money of builders: of each, each of its starts, each day, and each landed change."""
+"""`costs`: tokens and money that builders used, by builder, start, day, and landed change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sum(Answer):
 
 
 class OfRun(Sum):
-    """One start of a builder: the first, or a resume."""
+    """One start of a builder: the first one, or a resume."""
 
     run: str = ""
 
@@ -54,7 +54,7 @@ class OfDay(Sum):
 
 
 class OfBuilder(Sum):
-    """`landed` is null where it is not known."""
+    """`landed` is null if it is not known."""
 
     id: str = ""
     title: str = ""
@@ -65,7 +65,7 @@ class OfBuilder(Sum):
 
 
 class Costs(Answer):
-    """`per_landed` is all that was used, what never landed included, for each change that has landed."""
+    """`per_landed` divides everything used, even by what never landed, by the changes that have landed."""
 
     total: Sum
     landed: int
@@ -115,7 +115,7 @@ def _living(farm: Farm) -> Iterator[_Known]:
 
 
 def _removed(farm: Farm) -> Iterator[_Known]:
-    """What was removed without a ref that saves it had landed."""
+    """A builder removed without a salvage ref had landed."""
     for kept in list_kept(farm):
         had_commits = kept.head is not None and kept.head != kept.record.base_commit
         yield _Known(

@@ -1,10 +1,10 @@
-"""A verb is declared where it is carried out.
+"""Declares a verb at the function that carries it out.
 
     @reads("Show one session whole", who=SESSIONS)
     def sessions_get(context: Context, request: SessionsGet) -> FoundSession: ...
 
-Its name is the function's, its request and its answer are those of the signature. Where the answer is made of
-parts that come one by one, its type is that of what collects them.
+The verb has the function's name; request and answer are the types in its signature. If the function yields
+parts, the answer is what `collect` returns.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Serves(Protocol):
 
 
 def reads(summary: str, *, tolerant: bool = True, pool: str = "look", **more: Any) -> Declares:
-    """It only looks."""
+    """Declare a verb that only looks."""
     return _declares(summary, effect="reads", tolerant=tolerant, pool=pool, **more)
 
 
 def acts(summary: str, *, effect: Effect = "changes", **more: Any) -> Declares:
-    """It changes something."""
+    """Declare a verb that changes something."""
     return _declares(summary, effect=effect, **more)
 
 
 def in_parts(
     summary: str, collect: Callable[[Sequence[Any]], A], *, effect: Effect, **more: Any
 ) -> DeclaresParts[A]:
-    """Each part is yielded as it comes; `collect` makes the answer from all."""
+    """Declare a verb whose parts are yielded as they come; `collect` makes the answer from all of them."""
     answer = get_type_hints(collect)["return"]
 
     def declare(run: Callable[[Context, R], Iterator[Any]]) -> Operation[R, A]:
@@ -61,10 +61,10 @@ def served(
     interrupted: Callable[[Context, Any], None] = lambda context, request: None,
     **more: Any,
 ) -> Serves:
-    """Only the farm's server carries it out: asked anywhere else, it is taken there.
+    """Declare a verb that only the farm's server carries out; elsewhere, the request is sent there.
 
-    `prepare` is done where the caller is, who may be a person that can be asked; `interrupted` as well, when
-    that person ends the wait for the answer.
+    `prepare` runs where the caller is, who may be a person that can be asked; so does `interrupted`, when
+    that person stops waiting for the answer.
     """
 
     def declare(serve: Callable[[Context, R], Awaitable[A]]) -> Operation[R, A]:
@@ -91,11 +91,11 @@ def _declares(summary: str, **more: Any) -> Declares:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """A field named like a Python keyword ends in an underscore there."""
+    """The verb's name: a function whose name would be a Python keyword ends in an underscore."""
     return function.__name__.rstrip("_")
 
 
 def _shapes(function: Callable[..., Any]) -> tuple[type[Any], type[Any]]:
-    """Of its request and its answer."""
+    """The types of its request and its answer."""
     told = get_type_hints(function)
     return told["request"], told["return"]

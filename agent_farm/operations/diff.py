@@ -1,4 +1,4 @@
-"""`diff`: what a builder changed since it began, of what is checked out in its worktree."""
+"""`diff`: what a builder has changed since it began, in what its worktree has checked out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.declare import reads
 from agent_farm.operations.operation import Answer, Context, Request
 
-# Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
+# Far more than git needs; a FIFO named `.gitignore` would make it wait for ever.
 _SECONDS = 120.0
 
 
@@ -31,11 +31,10 @@ class Diff(Request):
 
 
 class Difference(Answer):
-    """`branch` and `commit` are what is checked out, no branch where HEAD is detached.
+    """`branch` and `commit` are what is checked out; `branch` is null when HEAD is detached.
 
     `own_branch` is the builder's.
-
-    `files`, `added` and `deleted` count all of the diff, also where the text was cut; they are null with
+    `files`, `added` and `deleted` count the whole diff even if the text was cut; they are null with
     `stat` or `colors`.
     """
 
@@ -99,7 +98,7 @@ def _no_commit(record: BuilderRecord, out: CheckedOut) -> NotFound:
 
 
 def _cut(text: str, most: int) -> str:
-    """Whole lines."""
+    """The text in whole lines, with at most `most` characters."""
     return text if not most or len(text) <= most else text[: text.rfind("\n", 0, most) + 1]
 
 

@@ -1,4 +1,4 @@
-"""`doctor`: every half-state explained. `doctor_fix` heals what can be healed, after the same checks."""
+"""`doctor`: explain everything broken or half-done. `doctor_fix` also repairs what can be repaired."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Check = Callable[[Farm], Iterator[Finding]]
 
 def _check_placed(farm: Farm) -> Iterator[Finding]:
     if farm.paths.fleet.exists():
-        from agent_farm.operations.fleet.half_placed import check_placed  # what few farms have
+        from agent_farm.operations.fleet.half_placed import check_placed  # few farms have a fleet
 
         yield from check_placed(farm)
 
 
 class Found(Answer):
-    """`healed` is what was done about it, `error` why that failed; `remedy` is a command for a person.
+    """`healed` says what was done about it, `error` why that failed; `remedy` is a command for a person.
 
-    `heals`: `af doctor --fix` can do something about it.
+    `heals`: `af doctor --fix` can repair it.
     """
 
     level: Level
@@ -60,7 +60,7 @@ class Examined(Answer):
         return 1 if self.problems else 0
 
 
-# In this order: what an earlier one heals, a later one no longer finds.
+# The order matters: what an earlier check heals, a later one no longer finds.
 CHECKS: tuple[Check, ...] = (
     needed_tools.check_git,
     needed_tools.check_settings,
@@ -118,15 +118,15 @@ def doctor_fix(context: Context, request: Nothing) -> Iterator[Found]:
 
 
 def _examine(farm: Farm, *, fix: bool) -> Iterator[Found]:
-    """All findings, one by one; with `fix` each is healed before the next check looks."""
+    """All findings, one by one; with `fix`, each is healed before the next check looks."""
     for check in CHECKS:
         found = [_heal(one) if fix and one.heal else _told(one) for one in check(farm)]
-        if any(one.healed for one in found):  # only what the same check no longer finds
+        if any(one.healed for one in found):  # healed only counts if the same check no longer finds it
             still = {one.what for one in check(farm)}
             found = [_not_healed(one) if one.healed and one.what in still else one for one in found]
         yield from found
         if check is damaged_registry.check_registry and not _is_readable(farm):
-            return  # every check that follows reads it
+            return  # every later check reads the registry
 
 
 def _told(finding: Finding, healed: str | None = None, error: str | None = None) -> Found:
@@ -144,7 +144,7 @@ def _heal(finding: Finding) -> Found:
 
 
 def _not_healed(found: Found) -> Found:
-    return replace(found, healed=None, error="a repair was tried without success")
+    return replace(found, healed=None, error="the repair had no effect")
 
 
 def _is_readable(farm: Farm) -> bool:

@@ -1,4 +1,4 @@
-"""`eject`: a builder becomes a plain worktree and branch, and `af` forgets it."""
+"""`eject`: turn a builder into a plain worktree and branch that `af` forgets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Eject(Request):
 
 
 class Ejected(Answer):
-    """What is left: a worktree of git's, with the branch that is checked out there."""
+    """What is left: a plain git worktree, with the branch checked out there."""
 
     id: str
     branch: str
@@ -72,7 +72,7 @@ def eject(context: Context, request: Eject) -> Iterator[Part]:
 
 
 def _require_a_persons_place(farm: Farm, to: Path) -> None:
-    """Files in our own directories are removed with them, and git's directory is not for files."""
+    """Our own directories delete what is in them, and git's directory is not for files."""
     where = Path(os.path.realpath(to))
     for own in (farm.paths.state, farm.paths.worktrees, farm.repository.common_dir):
         if where.is_relative_to(os.path.realpath(own)):
@@ -87,7 +87,7 @@ def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ej
         if not stop and not status.is_finished:
             raise AgentFarmError(
                 f"{record.id} is {status.state}",
-                why="Its session would go on unnoticed.",
+                why="Its session would continue unnoticed.",
                 hint=as_command("af", "eject", "--stop", *(["--to", str(to)] if to else []), record.id),
             )
         place = _moved_before(farm, record, to)
@@ -107,7 +107,7 @@ def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ej
 
 
 def _moved_before(farm: Farm, record: BuilderRecord, to: Path | None) -> Path | None:
-    """Where it is by the hands of a person, or of an eject that was cut short: git may not have noted it."""
+    """Where a person moved it, or an eject that was interrupted; git's record may be out of date."""
     if os.path.lexists(record.worktree):
         return None
     lost = registration_at(farm.repository.common_dir, record.worktree_path)

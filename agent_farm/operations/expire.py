@@ -1,4 +1,4 @@
-"""`expire`: what was removed long ago is deleted for good."""
+"""`expire`: delete for good what was removed long ago."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Expire(Request):
 
 
 class Expired(Answer):
-    """A removed builder, the prompt of one taken out of the queue, or what one left on another machine."""
+    """A removed builder, the prompt of a dequeued one, or what one left behind on another machine."""
 
     id: str
     epoch: int
 
 
 class Left(Answer):
-    """What cannot be deleted, since it holds files of another user."""
+    """What cannot be deleted, because it contains another user's files."""
 
     path: str
 

@@ -1,4 +1,4 @@
-"""`farms`: the builders of all farms of this user, in a few words."""
+"""`farms`: summarise the builders of all farms of this user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.server.launching import running_server
 
 
 class FarmShown(Answer):
-    """`port` is that of its server, null where none runs. `problem` is why its builders cannot be listed."""
+    """`port` is its server's, null if none is running. `problem` says why its builders cannot be listed."""
 
     name: str
     root: str
@@ -36,7 +36,7 @@ class AllFarms(Answer):
 
 
 def known_farms(here: Path) -> list[Path]:
-    """That here, and all that have a builder with ports."""
+    """This farm, and all that have reserved ports for a builder."""
     return sorted({here, *(Path(root) for root in reserved_ports())})
 
 

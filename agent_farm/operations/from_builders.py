@@ -1,4 +1,4 @@
-"""`report`, `ask_architect`: what a builder sends through the server: its state, and its questions."""
+"""`report`, `ask_architect`: what a builder sends through the server about its state, and its questions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReportKept(Answer):
 
 @acts("Report your state to the architect", who=frozenset({"builder"}), tolerant=True, repeats=True)
 def report(context: Context, request: Report) -> ReportKept:
-    """The message is the reason that `af status` shows."""
+    """The message becomes the reason in `af status`."""
     if request.phase is not None:
         _begin(context, request.phase)
     _record(context, "report", request.state, request.message)
@@ -57,7 +57,7 @@ def _begin(context: Context, phase: str) -> None:
         there_are = f"Its phases are: {', '.join(record.phases)}." if record.phases else "It has no phases."
         raise UsageError(f"{phase!r:.80} is not a phase of the protocol", why=there_are)
     with farm.registry.edit() as records:
-        if current := records.get(record.id):  # as it is by now
+        if current := records.get(record.id):  # the record may have changed in the meantime
             records[record.id] = replace(current, phase=known)
 
 
@@ -78,7 +78,7 @@ class Asked(Answer):
     details="Returns at once; end your turn, the answer comes as your next message.",
 )
 def ask_architect(context: Context, request: AskArchitect) -> Asked:
-    """The builder waits for an answer, which comes as a message (`af send`)."""
+    """The builder then waits for the answer, which comes as a message (`af send`)."""
     if not request.question.strip():
         raise UsageError("The question is empty")
     _record(context, QUESTION, "waiting", request.question)
@@ -95,7 +95,7 @@ def _record(context: Context, event: str, state: str, reason: str) -> None:
 
 
 def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> None:
-    """By what the person wants to be told, as the builder's own hooks would do it."""
+    """Notify the user as configured, like the builder's own hooks would."""
     try:
         launch = json.loads(read_own(farm.run(record.id).launch))
     except (OSError, DamagedFile, ValueError):
@@ -107,7 +107,7 @@ def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> N
 
 
 def _run(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
-    """In a thread that waits for it: a server leaves no zombies behind."""
+    """Called on a thread that waits for the command, so that the server leaves no zombies."""
     nothing = subprocess.DEVNULL
     with suppress(OSError):
         subprocess.run(

@@ -1,4 +1,4 @@
-"""`import`: worktrees that another tool or a person made become builders."""
+"""`import`: turn worktrees that another tool or a person made into builders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.ports import reserve_ports
 
-# By the names that these tools give to their sessions.
+# Recognised by the names that these tools give their sessions.
 _TOOLS = {"claudesquad_": "claude-squad", "wm-": "workmux", "wm_": "workmux"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}|[0-9][A-Za-z0-9_-]*-[A-Za-z0-9_-]+")
 _PROMPT = (
@@ -48,7 +48,7 @@ class Import(Request):
 
 
 class Candidate(Answer):
-    """A worktree as it is, and what would become of it; `problem` is what keeps it from being taken."""
+    """A worktree as it is, and what would become of it; `problem` says why it cannot be taken over."""
 
     worktree: str
     branch: str | None
@@ -76,7 +76,7 @@ Part = Candidate | Imported | Failure
     "Take over worktrees that another tool or you made, as builders",
     gathered(AllImported, found=Candidate, imported=Imported, failed=Failure),
     effect="changes",
-    doors=frozenset({"terminal"}),  # what a person made is moved when that person says so
+    doors=frozenset({"terminal"}),  # only a person may decide to move what a person made
     details="A worktree is moved to .builders with everything in it. Its branch stays yours: pruning the"
     " builder keeps it. Nothing is started; af resume starts the runtime.",
 )
@@ -148,7 +148,7 @@ def _problem(farm: Farm, tree: Worktree, sessions: Sequence[str]) -> str | None:
 
 
 def _name(farm: Farm, tree: Worktree, taken: set[str]) -> Name:
-    """Its own where it lies below .builders already, else the branch's last word, if that is free."""
+    """Its own name if it is in .builders already, else the last word of its branch, if that is free."""
     known = farm.registry.read().ids | taken
     inside = tree.path.parent == farm.paths.worktrees
     own = tree.path.name if inside else str(tree.branch).rpartition("/")[2]
@@ -160,7 +160,7 @@ def _name(farm: Farm, tree: Worktree, taken: set[str]) -> Name:
 
 
 def _take(farm: Farm, one: Candidate, chosen: Chosen, task: str | None) -> Imported:
-    """Nothing is written before the worktree has moved; a record without its worktree would be a lie."""
+    """Records nothing before the worktree has moved: a record must not name one that is not there."""
     if one.problem or one.moves_to is None or one.branch is None:
         raise AgentFarmError(f"{one.worktree} cannot be taken over", why=one.problem)
     place = Path(one.moves_to)
@@ -168,7 +168,7 @@ def _take(farm: Farm, one: Candidate, chosen: Chosen, task: str | None) -> Impor
     settle_home(farm.repository)
     with file_lock(farm.paths.builder_lock(place.name), wait=0):
         if place.name in farm.registry.read().ids:
-            raise AgentFarmError(f"{place.name} is another builder by now", hint="af import --dry-run")
+            raise AgentFarmError(f"{place.name} now belongs to another builder", hint="af import --dry-run")
         if str(place) != one.worktree:
             require_free(place)  # git would move it into the existing directory
             make_directory(farm.paths.worktrees, mode=0o755)

@@ -1,4 +1,4 @@
-"""`init`: what a repository needs to be a farm, and nothing that is there already."""
+"""`init`: write what a repository needs to be a farm, without touching files that exist."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Init(Request):
 class Written(Answer):
     """`created` and `kept` are files relative to `root`; `hint` is the command that commits them.
 
-    `ignore_lines` are for tools of the repository that would walk into builders' files.
+    `ignore_lines` are for the repository's tools that would otherwise walk into builders' files.
     """
 
     root: str
@@ -103,7 +103,7 @@ def _from_codev(here: Path, request: Init) -> Written:
 
 
 def _commit(top: Path, created: Sequence[str], kept: Sequence[str], here: Path) -> str:
-    """git adds nothing by a path that leads through a link."""
+    """The command that commits it; links are resolved, because git adds nothing through one."""
     root = top.resolve()
     skills = [
         (root / name).resolve().relative_to(root).as_posix() for name in created if name in SKILL_PLACES

@@ -1,4 +1,4 @@
-"""`keep`: one of several that were compared stays, or lands; the others are removed and can be restored."""
+"""`keep`: keep or land one of the builders compared, and remove the others, which can be restored."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Keep(Request):
 
 
 class KeptOne(Answer):
-    """`removed` can be restored with all they had; `refused` are those that stay, and why.
+    """`removed` can be restored completely; `refused` are those that stay, and why.
 
-    `landing` is null unless it was to land.
+    `landing` is null unless landing was requested.
     """
 
     id: str
@@ -101,7 +101,7 @@ def keep(context: Context, request: Keep) -> Iterator[Part]:
 
 
 def _landed(context: Context, record: BuilderRecord, *, yes: bool) -> Generator[LandPart, None, LandingQueue]:
-    """By the queue; one that was cut short with this builder in it is carried on."""
+    """Land it through the queue; an interrupted landing with this builder in it is continued."""
     farm = context.farm
     queue = Store(farm.paths.landing).read()
     cut_short = queue is not None and not queue.closed and not is_locked(farm.paths.landing_lock)

@@ -50,7 +50,7 @@ InBackground = Annotated[
 
 _READY = {*FINISHED, "idle"}
 _SECONDS = 20.0
-_MOMENT = 0.2  # seconds that the lock of a landing may be held by who only looks at it
+_MOMENT = 0.2  # somebody who only looks may hold the lock of a landing this many seconds
 
 
 class Land(Request):
@@ -173,7 +173,7 @@ def _is_added(
     head: Head,
     strategy: Strategy | None,
 ) -> bool:
-    """To the queue that another af works off, which looks into it before each step, unless that has ended."""
+    """Add to the queue that another af works off, which looks for more; False if that has ended."""
     running = store.read()
     if running is not None and not running.closed:
         _require_same(context, running, checkout, head, strategy)
@@ -193,13 +193,13 @@ def _require_same(
         place = checkout_of(context.farm, running).path
         raise LockTaken(
             f"A landing on {running.into} in {place}, by {running.strategy}, is under way",
-            why="One runs at a time.",
+            why="Only one can run at a time.",
             hint="af land --status",
         )
 
 
 def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> list[BuilderRecord]:
-    """Oldest first where none is named, else as named."""
+    """In the order named; if none is named, the oldest first."""
     farm = context.farm
     if request.ids:
         named = choose_all(context, request.ids)
@@ -257,7 +257,7 @@ def land_continue(context: Context, request: LandContinue) -> Iterator[Part]:
             raise AgentFarmError("There is no landing to continue", hint="af land")
         agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
         commands = commands_of(checks)
-        # what was red on the branch itself may have been mended outside of it
+        # what failed on the branch itself may have been fixed outside it
         store.update(
             lambda now: under_commands(
                 structs.replace(now, line=structs.replace(now.line, target_runs=0)), commands

@@ -1,4 +1,4 @@
-"""`land_abort`: the landing queue is emptied."""
+"""`land_abort`: empty the landing queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = 20.0
 
 @acts("Empty the landing queue: what has landed stays, nothing else lands", elsewhere="home")
 def land_abort(context: Context, request: Nothing) -> LandingQueue:
-    """What has landed has landed; where another af works the queue off, that ends at its next step."""
+    """What has landed stays; another af that works the queue off ends at its next step."""
     farm = context.farm
     store = Store(farm.paths.landing)
     queue = store.read()
@@ -45,9 +45,9 @@ def land_abort(context: Context, request: Nothing) -> LandingQueue:
 
 
 def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
-    """Of one that was cut short, once what was half done has been settled."""
+    """Whether an interrupted move was made; settles what it left half done."""
     farm = context.farm
-    with suppress(WorktreeMismatch):  # where it was to land is gone
+    with suppress(WorktreeMismatch):  # the worktree it was to land in is gone
         checkout = checkout_of(farm, queue)
         with landing_lock(farm, checkout, tell=context.tell):
             settle_interrupted(checkout)

@@ -1,4 +1,4 @@
-"""The landing queue at work: what `land` and `land_continue` do alike, told as it happens."""
+"""Works off the landing queue for `land` and `land_continue`, and reports what happens."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sifted(context: Context, queue: Queue, checks: Sequence[Check]) -> Queue:
 
 
 def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterator[Part]:
-    """Under the lock of whoever works the queue off."""
+    """Called under the lock of whoever works the queue off."""
     farm = context.farm
     queue = store.update(lambda now: structs.replace(now, left_at=None, problem=()))
     store = Store(store.file, queue.started_at)
@@ -66,9 +66,9 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
                 yield structs.replace(shown(event, "done"), notes=tuple(world.notes))
             yield from _parts(event, context, store)
             if isinstance(event, Came):
-                start_later(farm)  # somebody may have waited for them
+                start_later(farm)  # they may have waited for what has landed
                 refill_later(farm)
-    except ConsentNeeded as error:  # something that a check names came with what has landed
+    except ConsentNeeded as error:  # a command that landed just now needs consent
         error.hint = "af land --continue --yes"
         _note_problem(store, error)
         raise
@@ -83,14 +83,14 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
 
 
 def _note_problem(store: Store, error: AgentFarmError) -> None:
-    """For whoever looks at the queue later."""
+    """Store the problem for whoever looks at the queue later."""
     told = tuple(filter(None, (error.what, error.why, *error.evidence)))
     with suppress(AgentFarmError):
         store.update(lambda now: structs.replace(now, problem=told))
 
 
 def leave_to_another(context: Context, store: Store) -> LandingQueue:
-    """Under the lock, which the other process takes once it is free."""
+    """Called under the lock, which the other process takes once it is released."""
     queue = store.update(lambda now: structs.replace(now, left_at=time.time(), problem=()))
     start_af(context.farm.root, "land", "--continue")
     return shown(queue, "running")
@@ -123,9 +123,9 @@ def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
 
 
 def _give_back(context: Context, record: BuilderRecord, queue: Queue, one: Returned) -> str:
-    """The same builder mends it; its commits are still its own.
+    """Send the work back to its builder, which mends it.
 
-    Where somebody was killed while sending it, it is not sent again: its runtime says whether it came.
+    If an af was killed while sending, nothing is sent again: the runtime's report tells whether it arrived.
     """
     if one.sent_at is not None:
         if was_submitted(context.farm, record, message_of(queue, one), since=one.sent_at):

@@ -1,4 +1,4 @@
-"""`landing`: what a merge would land, where, and what it would leave behind, before any of it is done."""
+"""`landing`: preview what a merge would land, where, and what it would leave behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Landing(Request):
 
 
 class Foreseen(Answer):
-    """`work` is what is checked out in the worktree, `into` the branch it would land on."""
+    """`work` is what the worktree has checked out, `into` the branch it would land on."""
 
     id: str
     work: str

@@ -1,4 +1,4 @@
-"""What the landing queue tells: its state at every door, and what came back to the builder it is from."""
+"""What the landing queue shows at every door, and the message to a builder whose work came back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORT = 300  # characters of a reason on a command line
 
 
 class InQueue(Answer):
-    """`risk`: how likely its check fails, as estimated. `held`: it passed, and waits for an older one."""
+    """`risk`: the estimated chance that its check fails. `held`: it passed, and waits for an older one."""
 
     id: str
     commit: str
@@ -23,7 +23,7 @@ class InQueue(Answer):
 
 
 class HasLanded(Answer):
-    """`commit` is what the branch was moved to, `tree` what the check passed on."""
+    """`commit` is what the branch was moved to, `tree` is what passed the check."""
 
     id: str
     commit: str
@@ -31,7 +31,7 @@ class HasLanded(Answer):
 
 
 class CameBack(Answer):
-    """`kind`: conflict, red or refused. `told`: how its builder was told, null while it was not."""
+    """`kind`: conflict, red or refused. `told`: how its builder was told, null until then."""
 
     id: str
     kind: str
@@ -43,13 +43,13 @@ class CameBack(Answer):
 
 
 class LandingQueue(Answer):
-    """The queue as it stands; `state` is none, running, stopped (`af land --continue` goes on) or done.
+    """The queue as it stands; `state` is none, running, stopped (`af land --continue` continues it) or done.
 
-    `problem` is why it stopped, where that is known.
+    `problem` says why it stopped, if that is known.
 
     `waiting` is in the order of the checks. `groups`: what is checked next, each group if the ones before it
-    pass. `present`: the branch had all of it already. `checks` holds no `repeats`: what is red is run once
-    more before it blames. `flaky`: groups whose check was red, and green when it was run again.
+    pass. `present`: the branch had all of it already. `checks` does not count `repeats`: a red check is run
+    once more before anybody is blamed. `flaky`: groups whose check was red, and green when it was run again.
     """
 
     state: str
@@ -127,7 +127,7 @@ def message_of(queue: Queue, one: Returned) -> str:
     ends = {
         "conflict": "resolve the conflicts",
         "red": "make that pass",
-        "refused": "put that right",
+        "refused": "fix that",
     }[one.kind]
     lines.append(f"{how}, {ends}, and commit. Your work lands once it is put into the queue again.")
     text = "\n".join(lines)

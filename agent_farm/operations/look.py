@@ -78,7 +78,7 @@ def path(context: Context, request: OneBuilder) -> Place:
 
 
 class Told(Answer):
-    """Null if it was started without one."""
+    """`prompt` and `role` are null if it was started without one."""
 
     id: str
     prompt: str | None

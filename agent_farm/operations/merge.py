@@ -1,4 +1,4 @@
-"""`merge`: lands what builders have checked out, one after another, up to the first that fails."""
+"""`merge`: land what builders have checked out, one after another, until one fails."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Chosen(Answer):
 
 
 class Kept(Answer):
-    """One that landed but was not removed, and why."""
+    """A builder that landed but was not removed, and why."""
 
     id: str
     reason: str
@@ -119,12 +119,12 @@ def merge(context: Context, request: Merge) -> Iterator[Part]:
         yield Failure.of(next(id for id in chosen if id not in done), error)
     finally:
         if done:
-            start_later(farm)  # somebody may have waited for one of them
+            start_later(farm)  # somebody may have waited for one of these
             refill_later(farm)
 
 
 def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[Part]:
-    """A Ctrl-C in the last step of a landing comes through after that was told."""
+    """A Ctrl-C during the last step of a landing is raised after its result was yielded."""
     farm = context.farm
     landed = interruption = None
     try:
@@ -150,7 +150,7 @@ def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[P
 
 
 def _next(farm: Farm, landed: Merged) -> str:
-    """What removes it, unless something of it has not landed: one that has ended is not stopped first."""
+    """The command that removes it, or commits what has not landed; `--stop` only if it has not ended."""
     if landed.left_behind:
         return _commit(landed.id)
     (one,) = described(farm, [landed.id])
@@ -158,9 +158,9 @@ def _next(farm: Farm, landed: Merged) -> str:
 
 
 def _remove(context: Context, landed: Merged) -> Removal | Kept:
-    """Unless something stands against that; then it goes on as it was."""
+    """Remove it, unless something stands against that; then it stays as it was."""
     if landed.left_behind:
-        return Kept(landed.id, "some work is not committed", _commit(landed.id))
+        return Kept(landed.id, "some of its work is not committed", _commit(landed.id))
     try:
         found = remove_settled(context, context.farm.require_exact(landed.id), Settled(landed.id))
     except AgentFarmError as error:

@@ -1,4 +1,4 @@
-"""`notify`: tells the targets of `notify.to` something, to see that it arrives."""
+"""`notify`: send a message to the targets of `notify.to`, as a test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Notify(Request):
 
 
 class Told(Answer):
-    """`problem` is why nobody can have noticed, null where it arrived."""
+    """`problem` says why nobody can have noticed it; null if it arrived."""
 
     target: str
     problem: str | None = None
@@ -49,7 +49,7 @@ def notify(context: Context, request: Notify) -> Iterator[Told]:
     require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
     targets = farm.settings.items("notify.to")
     if not targets:
-        raise NotFound("notify.to names nobody", hint=as_command("af", "config", "set", "notify.to", "tmux"))
+        raise NotFound("notify.to is empty", hint=as_command("af", "config", "set", "notify.to", "tmux"))
     facts = {"AF_BUILDER_ID": "af notify", "AF_STATE": "test", "AF_EVENT": "test", "AF_REASON": request.text}
     tmux = ("tmux", "-S", farm.tmux.path(os.environ))
     for target in targets:

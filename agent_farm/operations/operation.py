@@ -1,8 +1,8 @@
 """Operation: a verb as every door offers it.
 
-A request is a frozen Struct whose fields carry their own descriptions: the terminal makes options of them,
-MCP a tool's parameters, HTTP a body. `run` yields parts as they come (one for each builder, say), and
-`collect` makes the answer of them, whose JSON is the same at every door.
+A request is a frozen Struct whose fields carry their own descriptions: they become options in the terminal,
+parameters of an MCP tool, and the body of an HTTP request. `run` yields parts as they come (one for each
+builder, for example); `collect` makes them the answer, whose JSON is the same at every door.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ EVERYBODY: frozenset[CallerKind] = frozenset({"architect", "session", "builder"}
 DOORS: frozenset[Door] = frozenset({"terminal", "mcp", "http"})
 
 
-# Inherited at run time; mypy would have each of their subclasses say it again.
+# Subclasses inherit this at run time; for mypy each would have to repeat it.
 _FROZEN: Any = {"frozen": True}
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True, **_FROZEN):
-    """What a verb is asked."""
+    """What a verb is asked to do."""
 
 
 class Nothing(Request):
-    """Of a verb that needs to be told nothing."""
+    """The request of a verb without parameters."""
 
 
 class Answer(msgspec.Struct, **_FROZEN):
@@ -52,7 +52,7 @@ class Answer(msgspec.Struct, **_FROZEN):
 
 
 class Failure(msgspec.Struct, **_FROZEN):
-    """What became of one of several: an expected error, in the words it has alone."""
+    """The failure for one of several: an expected error, in the words that it would have alone."""
 
     id: str
     code: str
@@ -67,12 +67,12 @@ class Failure(msgspec.Struct, **_FROZEN):
 
     @property
     def error(self) -> AgentFarmError:
-        """To be shown, or raised if it is the only part."""
+        """The error, to be shown, or raised if it is the only part."""
         return error_of(self.code, self.what, why=self.why, hint=self.hint, evidence=self.evidence)
 
 
 class OfSeveral(Answer, kw_only=True):
-    """What became of several; its exit code is that of the gravest failure."""
+    """The results for several; the exit code is that of the gravest failure."""
 
     failed: tuple[Failure, ...] = ()
 
@@ -92,14 +92,14 @@ _NAMING = {"id", "ids"}
 
 
 class Context(msgspec.Struct, **_FROZEN):
-    """Who asks, and for which farm: `place` is it, or opens it once it is needed.
+    """Who asks, and for which farm: `place` is the farm, or opens it when it is needed.
 
-    `directory` is where the caller stands, if not in the farm's main checkout. `ask` puts the question of
-    consent and is None where nobody can answer. A person who types a runtime's name agrees to it
-    (`naming_agrees`); a program does not. With `whole_ids` a prefix means no builder.
+    `directory` is where the caller is, if not in the farm's main checkout. `ask` asks for consent; None if
+    nobody can answer. A person who types a runtime's name thereby approves it (`naming_agrees`); a program
+    does not. With `whole_ids`, a prefix of an id means no builder.
 
-    `butlers` are there in the farm's server alone. `butler` is the one whose session calls. `environ` and
-    `inside` are of the shell that asks: its variables, and the session whose process it is.
+    `butlers` only exist in the farm's server. `butler` is the one whose session is calling. `environ` and
+    `inside` belong to the shell of the caller: its variables, and the session of which it is a process.
     """
 
     place: Farm | Callable[[], Farm]
@@ -116,7 +116,7 @@ class Context(msgspec.Struct, **_FROZEN):
     inside: str | None = None
 
     def __repr__(self) -> str:
-        """Without the variables, which hold keys."""
+        """Leaves out the variables, which hold keys."""
         return f"Context({self.caller_id!r})"
 
     @property
@@ -125,7 +125,7 @@ class Context(msgspec.Struct, **_FROZEN):
 
     @property
     def farm_if_there(self) -> Farm | None:
-        """For what can be done outside of a repository, too."""
+        """For what can also be done outside a repository."""
         try:
             return self.farm
         except AgentFarmError:
@@ -133,7 +133,7 @@ class Context(msgspec.Struct, **_FROZEN):
 
 
 def single(function: Callable[[Context, R], A]) -> Callable[[Context, R], Iterator[A]]:
-    """`run` of a verb whose answer comes in one piece."""
+    """The `run` of a verb whose answer comes in one piece."""
 
     def run(context: Context, request: R) -> Iterator[A]:
         yield function(context, request)
@@ -142,14 +142,14 @@ def single(function: Callable[[Context, R], A]) -> Callable[[Context, R], Iterat
 
 
 def only(parts: Sequence[A]) -> A:
-    """`collect` of the same."""
+    """The `collect` of a verb whose answer comes in one piece."""
     (answer,) = parts
     return answer
 
 
 def gathered(answer: type[A], **parts: type | tuple[type, str]) -> Callable[[Sequence[Any]], A]:
-    """`collect` of a verb with parts of several types: each field has those of its type, or with a name
-    that attribute of each."""
+    """The `collect` of a verb with parts of several types: each field gets the parts of its type or, if a
+    name is given, that attribute of each."""
 
     def collect(found: Sequence[Any]) -> A:
         fields = {}
@@ -164,7 +164,7 @@ def gathered(answer: type[A], **parts: type | tuple[type, str]) -> Callable[[Seq
 
 
 class _Verb(msgspec.Struct, Generic[R, A], **_FROZEN):
-    """What of an operation is given without its name."""
+    """The fields of an operation that can be given without names."""
 
     name: str
     summary: str
@@ -175,19 +175,18 @@ class _Verb(msgspec.Struct, Generic[R, A], **_FROZEN):
 
 
 class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
-    """`summary` is one sentence, `details` what else whoever calls it should know.
+    """`summary` is one sentence, `details` is what else a caller should know.
 
-    `tolerant`: it works with settings that hold a mistake. `repeats`: twice is as good as once.
+    `tolerant`: it works even if the settings contain a mistake. `repeats`: repeating it changes nothing more.
+    `waits`: its request has a `timeout`; with 0 it looks once, and raises TimedOut if it would have to wait.
+    `outside`: it makes an AI CLI act, and so uses the network. `pool`: calls of the same pool share a few
+    threads in the server, so that slow ones only delay their own kind.
 
-    `waits`: its request has a `timeout`; with 0 it looks once and raises TimedOut where it is not there yet.
-    `outside`: it has an AI CLI, and so the network, do something. `pool`: calls of the same pool share a few
-    threads in the server, so that slow ones hold up their own kind and no other.
+    `serve` carries it out on the event loop of the farm's server, the only place where it can be; `run` then
+    sends it there. `doors` are those that offer it.
 
-    `serve` carries it out on the loop of the farm's server, where alone it can be; `run` then has it done
-    there. `doors` are those that offer it.
-
-    `elsewhere` is what becomes of it for a builder on another machine: it is done `there`, or at `home` with
-    the work fetched first, or at home with what was `fetched` before, or refused by name.
+    `elsewhere` says where it runs for a builder on another machine: `there`, at `home` on work that is
+    fetched first, at home on what was `fetched` before; or it is refused.
     """
 
     effect: Effect
@@ -207,7 +206,7 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
         return f"{self.summary}.\n\n{self.details}".rstrip()
 
     def parts(self, context: Context, request: R) -> Iterator[Any]:
-        """As `run`, for builders on any machine of the farm; without a fleet that is one look for a file."""
+        """`run`, for builders on any machine of the farm; without a fleet it only looks for a file."""
         if self.serve is None and (self.elsewhere != "refused" or _NAMING & {*request.__struct_fields__}):
             farm = context.farm_if_there
             if farm is not None and farm.paths.fleet.exists():
@@ -217,11 +216,11 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
         return self.run(context, request)
 
     def answer_to(self, context: Context, request: R) -> A:
-        """All of it at once."""
+        """The whole answer at once."""
         return self.collect(list(self.parts(context, request)))
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """The JSON of an answer at every door."""
+    """The JSON of an answer, the same at every door."""
     found: dict[str, Any] = msgspec.to_builtins(answer, str_keys=True)
     return {"version": 1, **found}

@@ -1,4 +1,4 @@
-"""`pool_status`, `pool_fill`, `pool_drain`: worktrees that lie ready for the next spawns."""
+"""`pool_status`, `pool_fill`, `pool_drain`: worktrees made in advance for the next spawns."""
 
 from __future__ import annotations
 

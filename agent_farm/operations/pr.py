@@ -1,4 +1,4 @@
-"""`pr`, `pr_refresh`: builders' work as pull requests of GitHub or GitLab, and what became of them there."""
+"""`pr`, `pr_refresh`: builders' work as pull requests on GitHub or GitLab, and what became of them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class PrRefresh(Request):
 
 
 class Asked(Answer):
-    """`did`: opened, updated, or none where the forge has merged or closed exactly this commit already.
+    """`did`: opened, updated, or none if the forge has merged or closed exactly this commit already.
 
-    `left_behind` are files that are not committed, and so are not in it.
+    `left_behind` lists uncommitted files, which are not in it.
     """
 
     id: str
@@ -80,7 +80,7 @@ def pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
 
 
 def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
-    """The lock of the builder is held: two at once would open two."""
+    """Holds the builder's lock, because two at once would open two pull requests."""
     farm = context.farm
     with hold(farm, record.id) as record:
         found = find_work(farm, record)
@@ -133,7 +133,7 @@ def _require_work(record: BuilderRecord, found: FoundWork) -> None:
 
 
 def _meant_for(farm: Farm, record: BuilderRecord) -> tuple[str, str]:
-    """The branch of the forge that it is meant for, and the remote that has it."""
+    """The branch on the forge that the work is meant for, and the remote that has it."""
     base = find_base(farm.repository, record.base)
     if not base.is_branch:
         raise NotFound(
@@ -161,7 +161,7 @@ def _forge_of(farm: Farm, branch: str | None) -> ForgeCli:
 
 
 def _push(farm: Farm, record: BuilderRecord, intent: PullRequest, tip: str) -> tuple[str, ...]:
-    """What af has pushed there is written down before: a kill in between makes nobody else's push of it."""
+    """Records what af pushes before it does: a kill must not make that look like somebody else's push."""
     there = remote_tip(farm.repository, intent.remote, intent.branch)
     if there is not None and there != tip and there not in intent.pushed:
         raise PushRejected(

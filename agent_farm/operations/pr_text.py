@@ -1,4 +1,4 @@
-"""What a pull request says about a builder's work: fenced data without links or commands for a forge."""
+"""The text of a pull request about a builder's work, fenced so that a forge interprets nothing in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def body_of(farm: Farm, record: BuilderRecord, tip: str, proof: Proof | None) ->
 
 
 def _task(farm: Farm, record: BuilderRecord) -> str:
-    """All of it, from the file that keeps it."""
+    """The whole task, from the file that keeps it."""
     if record.spec:
         return f"The spec {record.spec}"
     text = record.task_text or record.title
@@ -69,7 +69,7 @@ def _proof_lines(proof: Proof | None, tip: str) -> Iterator[str]:
 
 
 def _fenced(text: str) -> str:
-    """As it is, between fences that it cannot hold; without characters that hide or turn others."""
+    """The text in a fence longer than any inside it, without characters that hide or reverse others."""
     plain = "".join(char for char in text if char in "\n\t" or char.isprintable())
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,4 +1,4 @@
-"""`prune`: removes builders, and never a line of work that exists nowhere else."""
+"""`prune`: remove builders, but no line of work that exists nowhere else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Prune(Request):
 
 
 class Removal(Answer):
-    """`kept` are files that lie in the trash, `left_out` what a tool makes again."""
+    """`kept` are files now in the trash; `left_out` are files that a tool makes again."""
 
     id: str
     epoch: int
@@ -80,14 +80,14 @@ class WouldRemove(Answer):
 
 
 class Stays(Answer):
-    """A finished builder that was not named, and stays; `reason` says what it holds."""
+    """A finished builder that was not named and stays; `reason` says what it still holds."""
 
     id: str
     reason: str
 
 
 class Running(Answer):
-    """One that has landed and would have to be stopped first."""
+    """A builder that has landed but would have to be stopped first."""
 
     id: str
 
@@ -141,7 +141,7 @@ def prune(context: Context, request: Prune) -> Iterator[Part]:
         yield from _foresee(farm, chosen, waived, alone=alone)
         return
     others = yield from _take_out_of_queue(farm, chosen, alone=alone)
-    # one that landed by another way than `af merge` has its task marked here
+    # work that landed without `af merge` has its task marked here
     home = [record for record in others if record.source is not None and _has_landed(farm, record)]
     removed = prune_several(farm, [record.id for record in others], waived, seen)
     yield from told(
@@ -166,7 +166,7 @@ def _foresee(
 def _take_out_of_queue(
     farm: Farm, chosen: Sequence[BuilderRecord], *, alone: bool
 ) -> Generator[Forgotten | Failure, None, list[BuilderRecord]]:
-    """The others come back, with those that began to run meanwhile."""
+    """Returns the other builders, including those that started to run in the meantime."""
     waiting = [record for record in chosen if record.state == "queued"]
     others = [record for record in chosen if record.state != "queued"]
     for record, gone in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):
@@ -181,10 +181,10 @@ Chosen = tuple[list[BuilderRecord], dict[str, TreeState]]
 
 
 def _find(farm: Farm, *, stop: bool, with_nothing: bool) -> Generator[Stays | Running, None, Chosen]:
-    """Those that have ended and landed, and their worktrees as they are.
+    """Builders that have ended and landed, and the states of their worktrees.
 
-    With `stop` also those that have landed and wait for a next task; with `with_nothing` an idle one that
-    has committed nothing counts as landed.
+    With `stop`, also those that have landed and wait for a next task; with `with_nothing`, an idle builder
+    that has committed nothing counts as landed.
     """
     records = list(farm.records().values())
     statuses = read_statuses(farm, records)

@@ -1,4 +1,4 @@
-"""`queue`: starts waiting builders, if there is room and what they wait for has landed."""
+"""`queue`: start waiting builders, if there is room and what they wait for has landed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.stop import stop_running
 
 _TURN_SECONDS = 120.0
-# A builder that could not be started is tried again after this long, not at each look.
+# A builder that could not be started is retried after this long, not at every look.
 _AGAIN_SECONDS = 30.0
 
 
 class Waiting(Answer):
-    """`reason` says its place, what it waits for, and why it could not be started."""
+    """`reason` gives its place, what it waits for, and why it could not be started."""
 
     id: str
     title: str
@@ -73,8 +73,8 @@ def queue(context: Context, request: Nothing) -> Iterator[Part]:
     farm = context.farm
     somebody_waits = queue_directory(farm.paths).is_dir()
     if somebody_waits:
-        mark_looked(farm)  # or the next line would have another process look, too
-    farm.records()  # puts back what was cut short
+        mark_looked(farm)  # otherwise the next line would start another process to look
+    farm.records()  # restores what was interrupted
     if somebody_waits:
         with file_lock(lock_path(farm.paths), wait=_TURN_SECONDS):
             drop_stale_orders(farm)
@@ -114,7 +114,7 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
 
 
 def _base(farm: Farm, record: BuilderRecord) -> str | None:
-    """Where it starts from; None while one that it waits for has not landed."""
+    """Where it starts from; None while a builder that it waits for has not landed."""
     base: str | None = record.base
     for id in record.awaits:
         base = arrived_base(farm, id, record.base)
@@ -133,15 +133,15 @@ def _make_room(farm: Farm, records: Records) -> bool:
     for record in sorted(idle, key=lambda record: statuses[record.id].at or 0):
         why = "by af queue, as its turn had ended"
         ((_, ended),) = stop_running(farm, [record.id], why, only="idle")
-        if not isinstance(ended, AgentFarmError):  # else it works again
+        if not isinstance(ended, AgentFarmError):  # otherwise it is working again
             return True
     return False
 
 
 def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> BuilderShown:
-    """As if it were asked for now, by one who stands where it was asked for.
+    """Start it as if it were requested now, from where it was requested.
 
-    But for consent: what the repository has come to want since then nobody has seen.
+    Consent is asked again, because nobody has seen what the repository has come to want since.
     """
     order = load_order(farm, record.id)
     try:
@@ -154,7 +154,7 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     place = Path(order.directory)
     place = place if place.is_dir() else farm.root
     own = open_farm(place)
-    if own.root != farm.root:  # another repository lies there by now
+    if own.root != farm.root:  # another repository is there now
         own, place = farm, farm.root
     there = Context(own, ask=context.ask, directory=place)
     return make_builder(own, preflight(there, request, issue), record)

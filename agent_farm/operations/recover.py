@@ -1,4 +1,4 @@
-"""`recover`: all builders whose session is gone run again, as `resume` does it for one."""
+"""`recover`: start every builder again whose session is gone, as `resume` does for one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Recover(Request):
 
 
 class LostBuilder(Answer):
-    """One that had neither ended nor been stopped, and whose session is gone."""
+    """A builder that had neither ended nor been stopped, and whose session is gone."""
 
     id: str
     runtime: str

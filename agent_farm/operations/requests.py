@@ -1,4 +1,4 @@
-"""Requests from outside, read or refused with an error that names the field; and how they are described."""
+"""Reads requests from outside, or refuses them with an error that names the field; and describes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_farm.typed import make_known
 R = TypeVar("R", bound=Request)
 A = TypeVar("A", bound=Answer)
 
-# Not compiled at each start: what is right is never compared with them.
+# Not compiled at start: valid requests never need them.
 _PLACE = r"(?s)(.*?)(?: - at `\$\.?(.*?)`)?"
 _UNKNOWN = r"Object contains unknown field `(.*)`"
 _NO_CHOICE = r"Invalid enum value '(.*)'"
@@ -23,9 +23,9 @@ _MISSING = r"Object missing required field `(.*)`"
 
 
 def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: bool = False) -> R:
-    """What is null counts as not given, but where a value has to be.
+    """A null value counts as not given, unless the field requires a value.
 
-    `lax` where numbers may be written as text, as in a query.
+    `lax` accepts numbers written as text, as in a query.
     """
     required = {one.encode_name for one in msgspec.structs.fields(operation.request) if one.required}
     given = {name: value for name, value in values.items() if value is not None or name in required}
@@ -98,7 +98,7 @@ def _is_list(of: msgspec.inspect.Type) -> bool:
 
 
 def request_schema(request: type[Request], *, without: Collection[str] = ()) -> dict[str, Any]:
-    """An object's schema; `without` fields that a door does not offer."""
+    """The schema of an object, `without` fields that a door does not offer."""
     schema = _object(request)
     schema["properties"] = {name: of for name, of in schema["properties"].items() if name not in without}
     return {**schema, "additionalProperties": False}
@@ -111,7 +111,7 @@ def answer_schema(answer: type[Answer]) -> dict[str, Any]:
 
 
 def _object(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """Its own schema first, those that it names under `$defs`."""
+    """The struct's own schema, with those that it refers to under `$defs`."""
     (reference,), components = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
     own = dict(components.pop(reference["$ref"].rpartition("/")[2]))
     own.pop("title", None)

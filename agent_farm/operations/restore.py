@@ -1,4 +1,4 @@
-"""`restore`, `removed`: a removed builder is back, with all it had; and which ones can be."""
+"""`restore`, `removed`: bring a removed builder back with all it had, and list those that can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`resume`: a runtime starts again, with the same conversation and under the same role."""
+"""`resume`: start a runtime again, with the same conversation and role."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def start_again(
 
 
 class _Ready(Struct, frozen=True):
-    """A builder that may be started, with its old and new record."""
+    """A builder that may be started: its record as it was, and as it will be."""
 
     before: BuilderRecord
     record: BuilderRecord
@@ -107,7 +107,7 @@ def _start_all(
     found |= end_processes(farm, [one.before for one in ready.values()])
     ready = {id: one for id, one in ready.items() if id not in found}
     started = set[str]()
-    with farm.registry.edit() as now:  # under the lock once more: the queue may have taken the room meanwhile
+    with farm.registry.edit() as now:  # checked again under the lock: the queue may have taken the room
         found |= _without_room(farm, now, ready)
         ready = {id: one for id, one in ready.items() if id not in found}
         now.update({id: one.record for id, one in ready.items()})
@@ -129,7 +129,7 @@ def _start_all(
 
 
 def _without_room(farm: Farm, records: Records, ids: Collection[str]) -> Outcomes:
-    """The last of them, as many as are too many."""
+    """Refuses the last ones, as many as there is no room for."""
     found = Outcomes()
     for id in reversed(list(ids)):
         try:
@@ -156,7 +156,7 @@ def _prepare(
             wanted = (record.runtime, record.model, record.permissions)
             if wanted not in agreed:
                 chosen = choose_runtime(farm, record.runtime, model=wanted[1], permissions=wanted[2])
-                agree_to_start(farm, chosen, yes=yes, ask=context.ask)  # it may have changed since the spawn
+                agree_to_start(farm, chosen, yes=yes, ask=context.ask)  # may have changed since the spawn
                 agreed[wanted] = chosen
             require_room(farm, farm.registry.read(), starting=len(ready))
             ready[id] = _readied(farm, record, agreed[wanted])
@@ -203,7 +203,7 @@ def _require_resumable(record: BuilderRecord, status: Status, pane: PaneFacts | 
 
 
 def _lost_output(farm: Farm, record: BuilderRecord) -> list[Copy]:
-    """What was carried, and was deleted as the builder was removed: it was nobody's work."""
+    """Carried output that was deleted when the builder was removed, since it was nobody's work."""
     names = declared_output(farm, farm.settings.items("worktree.carry"))
     tree = farm.tree(record) if names else None
     if tree is None:

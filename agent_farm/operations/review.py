@@ -1,4 +1,4 @@
-"""`review`: results that wait for a person, riskiest first."""
+"""`review`: list results that wait for a person, riskiest first."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Overlap(Answer):
 
 
 class ReviewItem(Reviewed, kw_only=True):
-    """One in the queue; `unread` counts changed lines that were not read yet."""
+    """A result in the queue; `unread` counts changed lines that were not read yet."""
 
     files: int
     added: int
@@ -60,7 +60,7 @@ class ReviewItem(Reviewed, kw_only=True):
 
     @property
     def progress(self) -> str:
-        """How far its review is, in a word."""
+        """How far its review has got, in a word or two."""
         if self.decision:
             return self.decision.word
         if not self.files:
@@ -69,7 +69,7 @@ class ReviewItem(Reviewed, kw_only=True):
 
 
 class ReviewQueue(Answer):
-    """Riskiest first; what is approved, rejected or read comes last. `failed` cannot be read."""
+    """Riskiest first; what was approved, rejected or read comes last. `failed` cannot be read."""
 
     items: tuple[ReviewItem, ...]
     failed: tuple[Failure, ...] = ()
@@ -89,10 +89,10 @@ class _Look(Struct, frozen=True):
 def queue_and_first(
     context: Context, request: Review, at: str | None = None
 ) -> tuple[ReviewQueue, ReviewShown | None]:
-    """And what is new in one of them, of the same look: in the riskiest, or the one named.
+    """The queue, and from the same look what is new in one result: the riskiest, or the one at `at`.
 
-    One that has landed is in no queue: it is looked at alone. What is uncommitted is not looked for, since
-    that takes long in a large worktree.
+    A result that has landed is not in the queue, and is looked at alone. Uncommitted files are not looked
+    for, because that takes long in a large worktree.
     """
     if context.farm.paths.fleet.exists():
         from agent_farm.operations.fleet.elsewhere import reviewed_here
@@ -158,7 +158,7 @@ def _place(item: ReviewItem) -> tuple[bool, bool, bool, int, str]:
 
 
 def _landed(farm: Farm, heads: Heads) -> dict[str, str]:
-    """The commits that have, by whose they are."""
+    """The tips that have landed, by builder."""
     landed: dict[str, str] = {}
     for base in {record.base for record in heads.records}:
         names = {

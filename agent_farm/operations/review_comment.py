@@ -1,4 +1,4 @@
-"""`review_comment`, `review_send`: words about lines, drafted one by one and sent to the builder at once."""
+"""`review_comment`, `review_send`: comments on lines, drafted one by one and sent to the builder together."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ReviewSend(Request):
 
 
 class ReviewSent(Answer):
-    """`delivery` is null where nothing was to be sent."""
+    """`delivery` is null if there was nothing to send."""
 
     id: str
     text: str
@@ -117,7 +117,7 @@ def review_send(context: Context, request: ReviewSend) -> ReviewSent:
 
 
 def send_drafts(context: Context, record: BuilderRecord) -> ReviewSent:
-    """All of them as one message, once: what may have arrived is not said again."""
+    """Send all drafts as one message, once: what may have arrived is not sent again."""
     farm = context.farm
     file = farm.run(record.id).review
     with file_lock(farm.paths.review_lock(record.id)):
@@ -152,7 +152,7 @@ def _with(kept: Kept, before: str, now: Literal["draft", "sending", "submitted",
 
 
 def message_of(comments: Sequence[Comment]) -> str:
-    """With the lines that each is about, since these may have moved when it is read."""
+    """Quotes the lines of each comment, since these may have moved by the time it is read."""
     parts = ["Comments from the review of your work:"]
     for one in comments:
         quoted = [f"> {_plain(line)}" for line in one.quoted[:_MOST_QUOTED]]

@@ -1,4 +1,4 @@
-"""`review_decide`: approve a result, which lands it, reject it with a reason, or undo."""
+"""`review_decide`: approve a result, which lands it; reject it with a reason; or undo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ReviewDecide(Request):
 
 
 class ReviewDecided(Answer):
-    """`landing` is the queue after an approval, `sent` the message to its builder after a rejection."""
+    """`landing` is the queue after an approval, `sent` the message to the builder after a rejection."""
 
     kept: ReviewKept
     undone: str | None = None
@@ -104,12 +104,12 @@ def _rejected(context: Context, record: BuilderRecord, request: ReviewDecide) ->
 def _approved(
     context: Context, record: BuilderRecord, request: ReviewDecide
 ) -> Iterator[Part | ReviewDecided]:
-    """Only the work that was reviewed, nothing newer."""
+    """Only lands the work that was reviewed, and nothing newer."""
     farm = context.farm
     now = find_work(farm, record).work.tip
     if request.tip not in (None, now):
         raise AgentFarmError(
-            f"{record.id} has made more since you looked",
+            f"{record.id} has committed more since you looked",
             why=f"You approve {(request.tip or '')[:10]}, and {now[:10]} would land.",
             hint=as_command("af", "review", record.id),
         )
@@ -122,7 +122,7 @@ def _approved(
     except AgentFarmError:
         queue = Store(farm.paths.landing).read()
         if queue is None or record.id not in (*queue.line.ids(), *queue.line.held_ids()):
-            _undone(farm, record)  # it never came into the queue
+            _undone(farm, record)  # it never got into the queue
         raise
     yield ReviewDecided(kept, landing=landing)
 
@@ -132,7 +132,7 @@ def _undone(farm: Farm, record: BuilderRecord) -> ReviewDecided:
 
     def change(result: Result, kept: Kept) -> Kept:
         if not kept.past:
-            raise AgentFarmError(f"Nothing of the review of {record.id} can be undone")
+            raise AgentFarmError(f"There is nothing to undo in the review of {record.id}")
         *past, last = kept.past
         if last.done == "approved":
             _withdraw(farm, record)
@@ -144,7 +144,7 @@ def _undone(farm: Farm, record: BuilderRecord) -> ReviewDecided:
 
 
 def _withdraw(farm: Farm, record: BuilderRecord) -> None:
-    """Work that went back to its builder is no longer in the queue."""
+    """Work that goes back to its builder leaves the queue."""
     store = Store(farm.paths.landing)
     if store.read() is not None:
         store.update(lambda queue: withdrawn(queue, record.id))

@@ -1,4 +1,4 @@
-"""`review_image`: an image of a result, as it is or as it was before."""
+"""`review_image`: an image in a result, as it is or as it was before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_farm.review.diff_as_read import shown_text
 from agent_farm.review.kept import Side
 
 _MOST_BYTES = 5_000_000
-# By their first bytes; what may hold a script is none of them.
+# Recognised by their first bytes; formats that may contain scripts are left out.
 _KINDS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",

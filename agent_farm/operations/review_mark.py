@@ -1,4 +1,4 @@
-"""`review_mark`: what of a result was read; and how anything that is kept of a review is changed."""
+"""`review_mark`: record what of a result was read; and how everything recorded of a review is changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReviewMark(Request):
 
 
 class ReviewKept(Answer):
-    """What is kept of the review now; `unread` counts changed lines that were not read yet."""
+    """What is recorded of the review now; `unread` counts changed lines that were not read yet."""
 
     id: str
     tip: str
@@ -92,7 +92,7 @@ def no_such_file(id: str, path: str) -> NotFound:
 def change_kept(
     farm: Farm, record: BuilderRecord, tip: str | None, change: Callable[[Result, Kept], Kept]
 ) -> ReviewKept:
-    """Under the lock of its review, with everything at its place in this round."""
+    """Apply `change` under the lock of the review, with marks and comments moved to this round."""
     with file_lock(farm.paths.review_lock(record.id)):
         result = require_result(farm, record, tip)
         kept = structs.replace(result.kept, marks=result.marks, comments=result.comments)

@@ -1,4 +1,4 @@
-"""`review_show`: what is new in one result since it was read; and how one is found and told."""
+"""`review_show`: what is new in a result since it was read; and how a result is found and described."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Comment, Decision
 from agent_farm.review.rounds import Result, Trouble, heads_of, results_of
 
-# Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
+# Far more than git needs; a FIFO named `.gitignore` would make it wait for ever.
 REVIEW_SECONDS = 60.0
 _MOST_LINES = 20_000
 
 
 class Reviewed(Answer, kw_only=True):
-    """One result. `start` and `tip` are the commits that it is the difference of.
+    """One result: the difference between the commits `start` and `tip`.
 
-    `decision` was made about this very `tip`.
+    `decision` is about this very `tip`.
     """
 
     id: str
@@ -50,7 +50,7 @@ class Reviewed(Answer, kw_only=True):
 
 
 def proofs_of(farm: Farm, results: Sequence[Result]) -> dict[str, Proof]:
-    """As they stand now. Whether something is uncommitted is nobody's question here: it is not read."""
+    """Each proof as it stands now; a review does not ask whether files are uncommitted."""
     found = ((one, load_if_whole(farm.run(one.record.id).proof, Proof)) for one in results)
     known = {one.record.id: (one.round.tip, proof) for one, proof in found if proof}
     refs = {proof.target_ref for _, proof in known.values()}
@@ -94,7 +94,7 @@ class ReviewShow(Request):
 
 
 class ReviewShown(Reviewed, kw_only=True):
-    """`files` are those with something new to read, unless `whole`. `cut` came without their lines."""
+    """`files` are those with something new to read, unless `whole`. `cut` are given without their lines."""
 
     files: tuple[FileRead, ...]
     cut: tuple[str, ...]
@@ -117,7 +117,7 @@ def review_show(context: Context, request: ReviewShow) -> ReviewShown:
         elif not request.whole:
             files = only_unread(files)
         if request.tokens:
-            from agent_farm.review.syntax import with_tokens  # Pygments, which few callers ask for
+            from agent_farm.review.syntax import with_tokens  # loads Pygments, which few callers need
 
             files = tuple(map(with_tokens, files))
         states = {record.id: read_status(farm, record).state}
@@ -136,7 +136,7 @@ def shown_result(
 
 
 def require_result(farm: Farm, record: BuilderRecord, tip: str | None = None) -> Result:
-    """Of the commit named, or of what is checked out."""
+    """The result for the given commit, or for what is checked out."""
     if not record.is_made:
         raise NotFound(f"{record.id} has not started", why="It has no work yet.", hint="af queue")
     (found,) = results_of(farm, heads_of(farm, [record]), tip)
@@ -157,7 +157,7 @@ def _bounded(files: Iterable[FileRead], most: int) -> tuple[tuple[FileRead, ...]
 
 
 def left_behind(farm: Farm, record: BuilderRecord) -> tuple[str, ...]:
-    """Uncommitted files; none where the worktree cannot say."""
+    """Uncommitted files; none if the worktree cannot be asked."""
     try:
         tree = farm.tree_if_there(record)
         state = tree_state(tree) if tree else None

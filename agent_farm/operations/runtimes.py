@@ -1,4 +1,4 @@
-"""`runtimes`: what AI CLIs there are and can be used here; `runtimes_check`: one real start of one."""
+"""`runtimes`: list AI CLIs and whether they can be used here; `runtimes_check`: start one for real."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_farm.runtimes.survey import RuntimeFound, survey_runtimes
 
 
 class AllRuntimes(Answer):
-    """`problem` is what is wrong with the repository's agent_runtime.json."""
+    """`problem` says what is wrong with the repository's agent_runtime.json."""
 
     runtimes: tuple[RuntimeFound, ...]
     problem: str | None = None
@@ -78,7 +78,8 @@ def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
 
 
 def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:
-    """To what of the repository takes part in this; a person who types its name agrees to its own program."""
+    """Asks for consent to whatever of the repository takes part; a person who types its runtime's name
+    approves it."""
     farm.settings.require_good()
     if context.naming_agrees:
         agree_by_name(farm.root, request.name)

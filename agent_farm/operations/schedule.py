@@ -29,7 +29,7 @@ OfButler = Annotated[str | None, Meta(description="Butler it belongs to; default
 
 
 class ScheduleShown(ScheduleEntry, Answer, frozen=True, kw_only=True):  # type: ignore[misc]  # both are frozen
-    """`next_due` is in seconds since 1970, null for one that is off or over. It fires once `agreed` to."""
+    """`next_due` is in seconds since 1970, null if it is off or over. It only fires once `agreed`."""
 
     butler: str
     enabled: bool
@@ -47,7 +47,7 @@ class OneSchedule(Answer):
 
 
 def _store(context: Context, butler: str | None) -> ScheduleStore:
-    """Those of one butler, as its file has them now."""
+    """The schedules of one butler, brought up to date with its file."""
     own = context.butlers.own.name if context.butlers else None
     known = load_butler(context.farm.root, whose(context, butler) or own)
     store = ScheduleStore(database_of(context), known.name)
@@ -88,7 +88,7 @@ def schedule_create(context: Context, request: ScheduleCreate) -> OneSchedule:
 
 
 def _require_modest(context: Context, butler: str | None, cwd: str | None) -> None:
-    """A session must not schedule anything that may do more than itself."""
+    """Keep a session from scheduling anything that may do more than the session itself."""
     if context.caller == "architect":
         return
     if cwd is not None:
@@ -174,7 +174,7 @@ def _prepare(context: Context, request: ScheduleRun) -> ScheduleRun:
     outside=True,
 )
 async def schedule_run(context: Context, request: ScheduleRun) -> Triggered:
-    """In the directory and as the butler of its regular runs."""
+    """Runs in the directory, and as the butler, of its regular runs."""
     database = running(context).database
     butler, trigger, asked = await database.run(_planned, context, request)
     return await start(context, butler, asked, trigger)
@@ -188,7 +188,7 @@ def _planned(context: Context, request: ScheduleRun) -> tuple[RunningButler, Tri
 
 
 def _trigger(context: Context, request: ScheduleRun) -> tuple[Trigger, SessionRequest]:
-    """The session of a schedule; one that asks for it stays its parent."""
+    """The session of a schedule; the session that asks for it becomes its parent."""
     store = _store(context, request.butler)
     one = store.get(request.name)
     place = one.directory(context.farm.root)

@@ -1,4 +1,4 @@
-"""`send`, `send_keys`, `message_builder`: words and keys for running builders; "sent" means submitted."""
+"""`send`, `send_keys`, `message_builder`: type text and keys for running builders; "sent" means submitted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from agent_farm.tmux.delivery import Hesitate, Watch, deliver
 from agent_farm.tmux.keys import NAMED, parse_keys, press
 from agent_farm.tmux.screen import ScreenRules
 
-# From the hook that tells of a dialog until the CLI has drawn it.
+# The time from the hook that reports a dialog until the CLI has drawn it.
 _DIALOG_SECONDS = 2.0
 _AT_ONCE = 8
 
@@ -114,7 +114,7 @@ def message_builder(context: Context, request: MessageBuilder) -> Delivered:
 
 
 def _signed(builder: str, text: str) -> str:
-    """None of its lines can pass for a message of somebody else."""
+    """Marks every line, so that none can pass for a message from somebody else."""
     lines = text.splitlines()
     if len(lines) < 2:
         return f"Message from builder {builder}: {text}"
@@ -129,7 +129,7 @@ class SendKeys(Request):
 @in_parts(
     "Press keys in running builders, to answer a dialog",
     _collect,
-    effect="destroys",  # it answers for a person
+    effect="destroys",  # it answers in a person's place
     tolerant=True,
     outside=True,
     pool="send",
@@ -137,7 +137,7 @@ class SendKeys(Request):
     elsewhere="there",
 )
 def send_keys(context: Context, request: SendKeys) -> Iterator[Delivered]:
-    """A dialog may be open."""
+    """Works even while a dialog is open."""
     keys = parse_keys(request.keys)
     return _each(context.farm, choose_all(context, request.ids), partial(_press, context.farm, keys))
 
@@ -150,7 +150,7 @@ def deliver_all(farm: Farm, records: Collection[BuilderRecord], text: str) -> It
 def _each(
     farm: Farm, records: Collection[BuilderRecord], act: Callable[[BuilderRecord, Found], Delivered]
 ) -> Iterator[Delivered]:
-    """Several at once; what came of each, as it comes."""
+    """Several at once; yields each result as it comes."""
     found = find_panes(records)
     statuses = read_statuses(farm, records, found)
     able = []
@@ -160,10 +160,10 @@ def _each(
             yield held
         else:
             able.append(record)
-    if len(able) < 2:  # a thread would not see Ctrl-C
+    if len(able) < 2:  # on a thread, Ctrl-C would not be noticed
         yield from (_tell(act, record, found[record.id]) for record in able)
         return
-    from concurrent.futures import ThreadPoolExecutor, as_completed  # it loads logging
+    from concurrent.futures import ThreadPoolExecutor, as_completed  # loads logging
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         running = [threads.submit(_tell, act, record, found[record.id]) for record in able]
@@ -171,7 +171,7 @@ def _each(
 
 
 def _tell(act: Callable[[BuilderRecord, Found], Delivered], record: BuilderRecord, found: Found) -> Delivered:
-    """What goes wrong with one says nothing of the others."""
+    """A failure with one does not stop the others."""
     try:
         return act(record, found)
     except (AgentFarmError, OSError) as error:
@@ -180,7 +180,7 @@ def _tell(act: Callable[[BuilderRecord, Found], Delivered], record: BuilderRecor
 
 
 def _cannot_take(record: BuilderRecord, status: Status, found: Found) -> Delivered | None:
-    """Why nobody would read the message, or None. What could not be asked is not gone."""
+    """Why nobody would read the message, or None. A builder that could not be asked about is not gone."""
 
     def held(reason: str, hint: str) -> Delivered:
         return Delivered(record.id, "held", reason, hints=(hint,))
@@ -242,7 +242,7 @@ def _watch(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter, typed: st
 
 
 def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> Hesitate:
-    """A CLI puts its first prompt into the line itself; a dialog is told of before it is drawn."""
+    """Why to wait: a CLI types its first prompt itself, and reports a dialog before it has drawn it."""
     run = farm.run(record.id)
     try:
         prompted = bool(json.loads(read_own(run.launch)).get("prompted"))

@@ -1,4 +1,4 @@
-"""Verbs that only the farm's server can carry out: asked anywhere else, they are taken there."""
+"""Sends verbs that only the farm's server can carry out to that server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def database_of(context: Context) -> Database:
 
 
 def whose(context: Context, butler: str | None) -> str | None:
-    """The butler that is meant, None for the farm's own: a session's is its own, and no other."""
+    """The butler that is meant, None for the farm's own; a session can only mean its own."""
     if context.caller == "architect":
         return butler
     if butler not in (None, context.butler):

@@ -1,4 +1,4 @@
-"""`sessions_…`, `usage`: the records of headless sessions, and the end of those that still run."""
+"""`sessions_…`, `usage`: list and read records of headless sessions, and end those still running."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def log_of(context: Context) -> SessionLog:
 
 
 def _butler(context: Context, named: str | None) -> str | None:
-    """None: all of them. What another butler's sessions were told is for nobody but the architect."""
+    """None means all of them. Only the architect may see another butler's sessions."""
     if context.caller == "architect":
         return named
     return whose(context, named) or running(context).own.name
@@ -55,7 +55,7 @@ class SessionsList(Request):
 
 
 class FoundSessions(Answer):
-    """Their texts are cut at 200 characters, and `tool_calls` is a number."""
+    """Texts are cut at 200 characters, and `tool_calls` is a number."""
 
     sessions: tuple[Session, ...]
 
@@ -126,7 +126,7 @@ async def _end(context: Context, id: str) -> Session:
 
 
 def require_own(context: Context, id: str) -> Session:
-    """To a session one that it has triggered."""
+    """For a session, only sessions that it triggered itself."""
     session = log_of(context).load(id, butler=_butler(context, None))
     if context.caller == "session" and session.parent != context.caller_id:
         raise UsageError(f"Session {id} is not one that this session triggered")
@@ -170,7 +170,7 @@ class Usage(Request):
 
 
 class Bucket(Struct, frozen=True, kw_only=True):
-    """What was in a span of time that begins `at`, in seconds since 1970."""
+    """What happened in a span of time that begins `at`, in seconds since 1970."""
 
     at: float
     sessions: int = 0
@@ -181,7 +181,7 @@ class Bucket(Struct, frozen=True, kw_only=True):
 
 
 class UsageOverTime(Answer):
-    """`buckets` are equal spans, the last one ending now."""
+    """`buckets` are equal spans; the last one ends now."""
 
     seconds: float
     buckets: tuple[Bucket, ...]
@@ -191,7 +191,7 @@ class UsageOverTime(Answer):
 def usage(context: Context, request: Usage) -> UsageOverTime:
     span, now = request.seconds / _BUCKETS, time.time()
     begin = now - request.seconds
-    # what was written since `now` was read would be in a span after the last one
+    # records written since `now` was read would be in a span after the last one
     found = log_of(context).usage(since=begin, span=span)
     sums = {min(row["span"], _BUCKETS - 1): dict(row) for row in found}
     return UsageOverTime(request.seconds, tuple(_buckets(sums, begin, span)))

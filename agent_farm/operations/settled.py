@@ -1,4 +1,4 @@
-"""Removing a builder that was decided on: its work has landed, or that of another one was kept."""
+"""Removes a builder after a decision: its work has landed, or another builder's was kept instead."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _AT_WORK = ("working", "preparing", "waiting", "limited")
 
 
 class Settled(Struct, frozen=True):
-    """`compared` are the commits at which it and others were compared, if another one is kept: all that it
-    has goes then, into the trash. Else what has not landed stays."""
+    """`compared`: if another builder is kept, the commits at which all were compared. Then everything this
+    one has goes to the trash; otherwise, work that has not landed keeps it from being removed."""
 
     id: str
     compared: dict[str, str] = {}
@@ -27,10 +27,10 @@ class Settled(Struct, frozen=True):
 
 
 def remove_settled(context: Context, record: BuilderRecord, asked: Settled) -> Removal | WouldRemove:
-    """On the machine that it is on. Refused while it is at work, and once it has moved on."""
+    """Works on whichever machine it is. Refused while it is working, and if it has committed since."""
     farm = context.farm
     if farm.paths.fleet.exists():
-        from agent_farm.operations.fleet.elsewhere import elsewhere_of  # of a fleet alone
+        from agent_farm.operations.fleet.elsewhere import elsewhere_of  # only needed with a fleet
 
         if elsewhere_of(farm, record.id):
             from agent_farm.operations.fleet.prune_elsewhere import remove_settled_there

@@ -1,4 +1,4 @@
-"""`setup`: a builder's worktree is prepared once more, as at its spawn."""
+"""`setup`: prepare a builder's worktree again, as at its spawn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Setup(Request):
 
 
 class SetUp(Answer):
-    """`notes` are files that could not be copied or linked."""
+    """`notes` names files that could not be copied or linked."""
 
     id: str
     command: Annotated[
@@ -56,14 +56,14 @@ class SetUp(Answer):
 def setup(context: Context, request: Setup) -> SetUp:
     farm, record = context.farm, choose(context, request.id)
     record.require_begun()
-    farm.tree(record)  # that it is there, and the builder's
+    farm.tree(record)  # checks that it exists and is the builder's
     with _alone(farm, record):
         return _set_up(context, request, record)
 
 
 @contextmanager
 def _alone(farm: Farm, record: BuilderRecord) -> Iterator[None]:
-    """Two at once would write the same files."""
+    """One at a time: two would write the same files."""
     lock = farm.paths.locks / f"setup-{record.id}.lock"
     busy = LockTaken(f"{record.id} is already being set up", hint=as_command("af", "logs", record.id))
     if read_status(farm, record).state == "preparing":
@@ -91,7 +91,7 @@ def _set_up(context: Context, request: Setup, record: BuilderRecord) -> SetUp:
 
 
 def _carried_out(context: Context, farm: Farm, record: BuilderRecord, setup: str, env: dict[str, str]) -> str:
-    import asyncio  # and with it what drives a process: only where one is run
+    import asyncio  # loaded only here, with everything that drives a process
 
     from agent_farm.runtimes.process import Command, run_guarded
 

@@ -1,4 +1,4 @@
-"""A builder as every verb shows it: its record, and how it is now."""
+"""A builder as every verb shows it: its record and its present state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StatusShown(Struct, frozen=True):
 
 
 class GitShown(Struct, frozen=True):
-    """Of what is checked out, which need not be the builder's own branch."""
+    """About what is checked out, which need not be the builder's own branch."""
 
     dirty: Annotated[int | None, Meta(description="Number of uncommitted changed files")]
     untracked: int | None
@@ -67,7 +67,7 @@ class GitShown(Struct, frozen=True):
         ),
     ]
     reason: Annotated[str | None, Meta(description="The problem in full")]
-    base_follows: Annotated[str | None, Meta(description="The remote branch that the base follows")]
+    base_follows: Annotated[str | None, Meta(description="The remote branch that the base tracks")]
     base_behind: Annotated[
         int | None, Meta(description="Number of that branch's commits that the base lacks")
     ]
@@ -109,7 +109,7 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
     ] = None
 
     def __post_init__(self) -> None:
-        """The record was looked at when it was read."""
+        """Skips the record's own checks, which were made when it was read."""
 
     @classmethod
     def of(cls, builder: Builder) -> BuilderShown:
@@ -132,10 +132,10 @@ def show_all(builders: Iterable[Builder]) -> tuple[BuilderShown, ...]:
 
 
 def show_builder(farm: Farm, id: str) -> BuilderShown:
-    """One that was just brought back: git has nothing to tell of it yet."""
+    """A builder that was just brought back: git knows nothing about it yet."""
     return BuilderShown.of(list_builders(farm, [id], with_git=False)[0])
 
 
 def show_started(farm: Farm, record: BuilderRecord) -> BuilderShown:
-    """For a builder that was just started: nothing has to be asked."""
+    """A builder that was just started: nothing has to be asked."""
     return BuilderShown.of(Builder(record, read_started_status(farm, record)))

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from agent_farm.ask.subagent_runner import SubagentRunner
 
 LONGEST_FOR_PROGRAMS = 900.0
-# What an AI may read of this machine is for its user to say.
+# Only the user decides what an AI may read on this machine.
 _PERSONS: frozenset[Door] = frozenset({"terminal", "http"})
 
 Name = Annotated[str, Meta(description="Name of the source")]
 
 
 class SourceShown(Answer):
-    """`path` is what is read. `problem` is why it cannot be, null when it can."""
+    """`path` is what is read. `problem` says why it cannot be; null if it can."""
 
     name: str
     type: Kind
@@ -116,7 +116,7 @@ def runner(context: Context, agent: str | None) -> SubagentRunner:
 
 
 def _default(context: Context, config: ConfigManager) -> str:
-    """Said where it is not the farm's runtime: a question goes to the vendor of who answers it."""
+    """Says so if it is not the farm's runtime: a question goes to the provider of whatever answers."""
     runtime = _farm_runtime(context)
     chosen = config.agent_for(runtime)
     if runtime and chosen == DEFAULT_AGENT != runtime:
@@ -136,7 +136,7 @@ def _require_no_runtime(context: Context, name: str) -> None:
 
 
 def _farm_runtime(context: Context) -> str | None:
-    """Questions are asked outside of any farm, too."""
+    """Questions can also be asked outside a farm."""
     farm = context.farm_if_there
     return farm.settings.text("spawn.runtime") if farm and not farm.settings.problems else None
 
@@ -173,7 +173,7 @@ def sources_add(context: Context, request: SourcesAdd) -> OneSource:
 
 
 class RemovedSource(Answer):
-    """`kept` is where its clone stays, if somebody worked in it."""
+    """`kept` is where its clone stays, if somebody has worked in it."""
 
     removed: str
     kept: str | None

@@ -1,4 +1,4 @@
-"""`spawn`: a builder in its own worktree, branch and tmux session."""
+"""`spawn`: start a builder in its own worktree, branch and tmux session."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class PlanShown(Struct, frozen=True):
 
 
 class Spawned(OfSeveral):
-    """`builder` or, after a dry run, `plan` of one; `builders`, `plans` and `failed` of several.
+    """`builder` or, after a dry run, `plan` for one; `builders`, `plans` and `failed` for several.
 
-    What could not be made of several has the id `task N`.
+    One of several that could not be made has the id `task N`.
     """
 
     builder: Annotated[
@@ -100,7 +100,7 @@ def _collect(parts: Sequence[Part]) -> Spawned:
     "limits.max_builders are running already, a builder is `queued`, and starts when another one ends.",
 )
 def spawn(context: Context, request: Spawn) -> Iterator[Part]:
-    """Every one of several is known to be possible before the first is made."""
+    """Of several, each is known to be possible before the first is made."""
     if (host := request.on or context.farm.settings.text("spawn.on")) not in (None, "local"):
         from agent_farm.operations.fleet.spawn_elsewhere import spawn_there
 
@@ -122,7 +122,7 @@ def spawn(context: Context, request: Spawn) -> Iterator[Part]:
         for id, found in as_asked(make, workers=STARTS_AT_ONCE):
             yield Failure.of(id, found) if isinstance(found, AgentFarmError) else OneOfSeveral(found)
     if not request.dry_run:
-        start_later(context.farm)  # whoever waits may have been put in the queue as room became free
+        start_later(context.farm)  # room may have become free while builders were queued
 
 
 def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
@@ -163,7 +163,7 @@ def _in_turn(context: Context, plan: Plan, turn: Turn) -> Spawned:
     try:
         return _carry_out(context, plan, turn)
     finally:
-        turn.pass_on()  # also by one that failed before it came
+        turn.pass_on()  # even if this one failed before its turn came
 
 
 def _carry_out(context: Context, plan: Plan, turn: Turn | None = None) -> Spawned:

@@ -1,6 +1,6 @@
-"""`--spec`: specs and lists in the form of other tools, as one builder's work or an item of them.
+"""`--spec`: specs and task lists in other tools' formats, as the work of one builder or one item of them.
 
-A `Spec` is what all of them come to: `items` are read the same way everywhere, `prompt` is its form's own.
+Every format is read into a `Spec`: `items` work the same for all, `prompt` is specific to the format.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _BEADS = ".beads"
 
 
 class _Form(Struct, frozen=True):
-    """A folder is of this form if it holds `sign`; `reads` is what says what is to be built, as far as it is
-    there. With `and_all`, other names are: teams have schemas of their own."""
+    """A folder has this form if it contains `sign`; `reads` names what describes the work, as far as it
+    exists. With `and_all`, all other files are read too: teams have schemas of their own."""
 
     name: str
     sign: str
@@ -52,7 +52,7 @@ _FORMS = (
 
 
 class Spec(Struct, frozen=True):
-    """`tasks` is the file or tracker that holds the items, `whole` the prompt for all that is open."""
+    """`tasks` is the file or tracker with the items, `whole` the prompt for everything that is open."""
 
     name: str
     tasks: str
@@ -66,7 +66,7 @@ class Spec(Struct, frozen=True):
             if item.key.lower() == key.lower():
                 return item
         keys = [item.key for item in self.items]
-        why = meant(key, keys, f"Open are: {', '.join(keys[:20]) or 'none'}.")
+        why = meant(key, keys, f"Open items: {', '.join(keys[:20]) or 'none'}.")
         raise NotFound(f"{self.tasks} has no open item {key}", why=why)
 
 
@@ -74,7 +74,7 @@ def item_work(farm: Farm, mode: ItemMode, commit: str) -> Work:
     spec = read_spec(farm, mode.spec, commit, mode.item)
     if mode.item is None:
         if spec.whole is None:
-            raise UsageError("--spec .beads takes --item", hint="af spawn --spec .beads --item bd-42")
+            raise UsageError("--spec .beads requires --item", hint="af spawn --spec .beads --item bd-42")
         name = f"{spec.name}: the open tasks" if spec.items else spec.name
         return _work(spec, spec.name, spec.whole, name)
     item = spec.item(mode.item)
@@ -87,7 +87,7 @@ def _work(spec: Spec, name: str, prompt: str, title: str) -> Work:
 
 
 def read_spec(farm: Farm, place: str, commit: str, key: str | None = None) -> Spec:
-    """As it is committed; what beads keeps, as it is now."""
+    """Files are read as committed; issues of beads as they are now."""
     path = inside_checkout(farm, place, "--spec")
     if path == _BEADS:
         return _beads(farm, key)
@@ -150,7 +150,7 @@ def _list(farm: Farm, path: str, commit: str) -> Spec:
 def _item_prompt(item: Item, tasks: str, told: str) -> str:
     parts = [f"Do task {item.key} of {tasks}:", item.text, told]
     parts.append(
-        f"Do this task alone. Leave {tasks} as it is: the task is marked there once your work has landed."
+        f"Do only this task. Leave {tasks} as it is: the task is marked there once your work has landed."
     )
     return "\n\n".join(part for part in parts if part)
 
@@ -180,7 +180,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def each_item(context: Context, request: Spawn, commit: str) -> tuple[Item, ...]:
-    """Of `--item all`, those that wait for none first."""
+    """The items for `--item all`, those that wait for no other first."""
     items = read_spec(context.farm, str(request.spec), commit, "all").items
     if not items:
         raise NotFound(f"{request.spec} has no open item")
@@ -188,7 +188,7 @@ def each_item(context: Context, request: Spawn, commit: str) -> tuple[Item, ...]
 
 
 class Claimed:
-    """An issue of beads is claimed before its builder is made, and given back if that fails."""
+    """Claims an issue in beads before its builder is made, and gives it back if that fails."""
 
     def __init__(self, farm: Farm, work: Work) -> None:
         place, key, _ = read_source(work.source or "")

@@ -1,4 +1,4 @@
-"""What a spawn needs to know before anything exists: every mistake of the user is found here."""
+"""Plans a spawn before anything exists: every mistake a user can make is found here."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 class Plan(Struct, frozen=True):
-    """`order` was asked for by one who stands in `directory`. `after` is the builder that it waits for,
-    `stack` the one on whose work it stands.
+    """`order` was given in `directory`. `after` is the builder it waits for, `stack` the one on whose work it
+    builds.
     """
 
     order: Spawn
@@ -55,9 +55,9 @@ class Plan(Struct, frozen=True):
 
 
 def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Plan:
-    """Everything the spawn depends on is there and agreed to; nothing is made yet.
+    """Check that everything the spawn depends on exists and is approved; nothing is created yet.
 
-    `issue` is one that was read already.
+    `issue` is given if it was read already.
     """
     mode, farm = choose_mode(order), context.farm
     farm.records()  # heals what a killed spawn left, so that its id and branch are free again
@@ -107,7 +107,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
 
 
 class _Ground(Struct, frozen=True):
-    """Where it begins: the work of `after` has to land there first; `stack` is the builder it builds on."""
+    """Where it starts: the work of `after` has to land on `base` first, or on the work of `stack`."""
 
     base: str | None
     after: str | None = None
@@ -124,7 +124,7 @@ def _ground(context: Context, order: Spawn) -> _Ground:
         raise UsageError(f"Flags are mutually exclusive: {', '.join(named)}", hint="af spawn --help")
     if order.after is None and order.stack is None:
         return _Ground(order.base)
-    from agent_farm.landing.arrival import arrived_base  # 20 ms that no other spawn pays
+    from agent_farm.landing.arrival import arrived_base  # takes 20 ms, which no other spawn pays
 
     words = order.after.split(",") if order.after is not None else [str(order.stack)]
     before = [choose(context, word.strip()) for word in words]
@@ -141,7 +141,7 @@ def _ground(context: Context, order: Spawn) -> _Ground:
 
 
 def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:
-    """At its current commits, on whatever branch; uncommitted files are not included."""
+    """Starts from its current commit, on whatever branch, without uncommitted files."""
     tree = farm.tree_if_there(first)
     state = tree_state(tree) if tree else None
     if state is None or state.head is None:
@@ -160,18 +160,18 @@ def _notes(order: Spawn, start: Start) -> tuple[str, ...]:
 
 
 def _tool_notes(farm: Farm, role: Path | None, role_text: str | None, work: Work) -> list[str]:
-    """A builder that is told to run a missing program is lost at the first step."""
+    """Warns about missing programs, since a builder that is told to run one fails at its first step."""
     notes = []
     if role and (names := absent_tools(role_text)):
         path = role.relative_to(farm.root) if role.is_relative_to(farm.root) else role
-        notes.append(f"{path} orders {', '.join(names)}, not installed here; --role FILE gives another role")
+        notes.append(f"{path} needs {', '.join(names)}, not installed here; --role FILE gives another role")
     if work.protocol_name and (names := absent_tools(work.prompt)):
-        notes.append(f"the protocol {work.protocol_name} orders {', '.join(names)}, not installed here")
+        notes.append(f"the protocol {work.protocol_name} needs {', '.join(names)}, not installed here")
     return notes
 
 
 def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:
-    """What the prompt points to and somebody has just edited: the builder gets the text that is committed."""
+    """Warns about uncommitted edits to files that the prompt points to: the builder gets committed text."""
     if not work.reads:
         return ()
     state = changed_below(farm.repository.persons_checkout(), work.reads)
@@ -184,16 +184,16 @@ def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:
 
 
 def _subdirectory(farm: Farm, work: Work, commit: str) -> str:
-    """Where the user is, below the top, if the builder's tree has that directory.
+    """The user's directory below the top, if the builder's tree has it.
 
-    What a spec's or a protocol's prompt points to is found from the top.
+    What the prompt of a spec or protocol points to is found from the top.
     """
     prefix = farm.repository.prefix if work.type in ("task", "shell") else ""
     return prefix if prefix and farm.repository.entry_kind(commit, prefix) == "tree" else ""
 
 
 def _sparse(farm: Farm, order: Spawn, work: Work, commit: str, subdirectory: str) -> tuple[str, ...]:
-    """What a sparse checkout has: also what the prompt points to, and where the runtime starts."""
+    """The directories of a sparse checkout, with those that the prompt and the runtime need."""
     asked = [inside_checkout(farm, name, "--sparse") for name in order.sparse]
     names = asked or farm.settings.items("spawn.sparse")
     if not names or "." in asked:
@@ -203,7 +203,7 @@ def _sparse(farm: Farm, order: Spawn, work: Work, commit: str, subdirectory: str
 
 
 def _carries(farm: Farm, start: Start) -> bool:
-    """Whether the builder gets this checkout's uncommitted changes; they belong on the commit they are on."""
+    """Whether the builder gets this checkout's uncommitted changes, which only fit the commit they are on."""
     if not farm.settings.flag("worktree.uncommitted"):
         return False
     if tree_state(farm.repository.persons_checkout()).clean:

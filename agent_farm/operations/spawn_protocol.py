@@ -1,4 +1,4 @@
-"""A protocol as it is committed on the base: its prompt, and what it asks for (`protocol.json`)."""
+"""A protocol as committed on the base: its prompt, and what its `protocol.json` requires."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GIVEN = {"issue": "--issue 42", "spec": "--project 0009"}
 
 
 class Protocol(Struct, frozen=True):
-    """`template` is its builder-prompt.md, None where it has none; includes are read from its own folder."""
+    """`template` is its builder-prompt.md, None if it has none; includes are read from its own folder."""
 
     name: str
     args: Mapping[str, Any] | None
@@ -51,7 +51,7 @@ class Protocol(Struct, frozen=True):
         )
 
     def prompt(self) -> str:
-        """The project is the builder itself, whose id is found later; its shell knows it."""
+        """The project id is a variable in the builder's shell, because the id is chosen later."""
         return self._rendered({"project_id": "$AF_BUILDER_ID"}, f"running the {self.name.upper()} protocol")
 
     def with_spec(self, work: Work, spec: ids.Spec, *, has_plan: bool) -> Work:
@@ -85,7 +85,7 @@ class Protocol(Struct, frozen=True):
         subject: Subject | None = None,
         subject_text: str | None = None,
     ) -> str:
-        """From its own template; whatever that does not mention (the subject, the arguments) is appended."""
+        """From its own template; subject and arguments are appended if that does not mention them."""
         if self.template is None:
             return "\n\n".join(
                 [prompts.protocol_prompt(self.name, self.args, subject_text), *self._how_to_report()]
@@ -116,12 +116,12 @@ class Protocol(Struct, frozen=True):
         return "\n\n".join([text, *(part for part in missing if part)])
 
     def _how_to_report(self) -> list[str]:
-        """So that `af status` can show where it is."""
+        """How to report phases, so that `af status` can show them."""
         return [prompts.phases_text(self.phases)] if self.phases else []
 
 
 def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject | None = None) -> Protocol:
-    """The protocol of that name or alias; refused without an input that it requires."""
+    """The protocol with that name or alias; refused if an input that it requires is missing."""
     name = _require_there(farm, asked.name, commit)
     folder = prompts.protocol_folder(name)
     kinds = farm.repository.entry_kinds(commit, [f"{folder}/{PROMPT_NAME}", f"{folder}/{FILE_NAME}"])
@@ -129,7 +129,7 @@ def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject 
     require_own(farm, commit, [prompts.protocol_path(name), *there])
 
     def read(included: str) -> str:
-        """Only from the protocol's own folder, whatever the name looks like."""
+        """Only reads from the protocol's own folder, whatever the name looks like."""
         paths = (included, f"codev/{included}", f"{folder}/{included}")
         plain = (posixpath.normpath(path) for path in paths)
         path = next((one for one in plain if one.startswith(f"{folder}/")), None)
@@ -165,7 +165,7 @@ def _require_there(farm: Farm, name: str, commit: str) -> str:
 
 
 def _of_alias(farm: Farm, alias: str, ready: Sequence[str], commit: str) -> str | None:
-    """codev's `spider` is its spir; one whose file cannot be read has no other name."""
+    """The protocol with that alias: codev's `spider` is its spir. A file that cannot be read has none."""
     files = {one: f"{prompts.protocol_folder(one)}/{FILE_NAME}" for one in ready}
     kinds = farm.repository.entry_kinds(commit, list(files.values()))
     for name, path in files.items():
@@ -178,13 +178,13 @@ def _of_alias(farm: Farm, alias: str, ready: Sequence[str], commit: str) -> str 
 
 
 def _task_of(args: Mapping[str, Any] | None) -> dict[str, object]:
-    """codev's templates know a task as `task` and `task_text`."""
+    """The names under which codev's templates know a task."""
     task = (args or {}).get("task")
     return {"task": task, "task_text": task} if isinstance(task, str) else {}
 
 
 def _require_input(name: str, wanted: Input, asked: ProtocolMode, has: Subject | None) -> None:
-    """What `input` says in protocol.json: its type, and whether the protocol can do without."""
+    """Check the `input` that protocol.json declares: its type, and whether it is required."""
     needs = _REQUIRED.get(wanted.type) if wanted.required else None
     if needs and needs != has:
         article = "an issue" if needs == "issue" else "a spec"

@@ -1,4 +1,4 @@
-"""What a spawn is asked, and the one of its modes that this makes."""
+"""The request of a spawn, and the mode that its options select."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TASK_EXAMPLE, _PROTOCOL_EXAMPLE = dict(EXAMPLES)["task"], dict(EXAMPLES)["proto
 
 
 class Spawn(Request):
-    """A task, a project, an issue, a protocol or a shell; a project and an issue also with a protocol."""
+    """A task, project, issue, protocol or shell; a project or issue can be combined with a protocol."""
 
     task: Annotated[str | None, Meta(description="What the builder should do")] = None
     project: Annotated[str | None, Meta(description="Implement the spec with this id, as in 0042")] = None
@@ -129,7 +129,7 @@ class IssueMode(Struct, frozen=True):
 
 
 class ItemMode(Struct, frozen=True):
-    """All of a spec that another tool wrote, or one item."""
+    """Everything open in a spec that another tool wrote, or one item."""
 
     spec: str
     item: str | None = None
@@ -147,12 +147,12 @@ class ShellMode(Struct, frozen=True):
 Mode = SpecMode | IssueMode | ItemMode | TaskMode | ProtocolMode | ShellMode
 
 _HELP = "af spawn --help"
-# Those that say what to do; the third, the protocol, says how.
+# Options that say what to do; --protocol says how.
 _SUBJECTS = ("--project", "--issue")
 
 
 def choose_mode(asked: Spawn) -> Mode:
-    """Exactly one mode, or a UsageError that says which flags are in each other's way."""
+    """Exactly one mode, or a UsageError that names the flags that exclude each other."""
     _require_one_mode(asked)
     if asked.files and asked.task is None:
         raise UsageError("--files requires a task", hint='af spawn "Fix auth" --files src/auth.py')
@@ -165,7 +165,7 @@ def choose_mode(asked: Spawn) -> Mode:
         protocol = ProtocolMode(_required(asked.protocol.rstrip("/"), "--protocol"), parse_args(asked.args))
     if asked.project is not None:
         if asked.name is not None:
-            raise UsageError("--name does not go with --project", why="A project's builder has its id.")
+            raise UsageError("Cannot combine --name with --project", why="Its builder has the project's id.")
         return SpecMode(_required(asked.project, "--project"), protocol)
     if asked.issue is not None:
         return IssueMode(_required(asked.issue, "--issue"), protocol)
@@ -187,7 +187,7 @@ def choose_mode(asked: Spawn) -> Mode:
 
 
 def _require_one_mode(asked: Spawn) -> None:
-    """A protocol goes with what it is run for; everything else stands alone."""
+    """A protocol may be combined with what it is run for; everything else excludes the rest."""
     exclusive = [
         name
         for name, given in (
@@ -212,7 +212,7 @@ def _require_one_mode(asked: Spawn) -> None:
 
 
 def _not_a_number(text: str) -> str:
-    """`af spawn 42` means an issue or a project to whoever types it, and to no runtime a task."""
+    """`af spawn 42` is meant as an issue or a project; as a task it would tell a runtime nothing."""
     number = text.strip().removeprefix("#")
     if not (number.isascii() and number.isdigit()):
         return text
@@ -247,7 +247,8 @@ def require_task_text(text: str) -> str:
 def parse_args(args: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None:
     """The object, or a UsageError that says where it breaks.
 
-    What only Python takes for JSON (NaN, half a surrogate pair) is refused: the prompt has to show it.
+    What only Python accepts as JSON (NaN, half a surrogate pair) is refused, because the prompt has to show
+    it.
     """
     if args is None:
         return None

@@ -1,4 +1,4 @@
-"""Where a spawn races others: its id, branch and ports on record under the lock, or a place in the queue."""
+"""The only step in which spawns race: under the lock, they reserve id, branch and ports, or queue."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
 
 
 def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
-    """The first of the plan's names that no record, directory or branch has; ask under the lock."""
+    """The first of the plan's names that no record, directory or branch has; call it under the lock."""
     elsewhere = _ids_elsewhere(farm)
     if plan.work.type == "spec":
         _require_no_builder(farm, plan, records, elsewhere)
@@ -67,8 +67,7 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
 def reserve(
     farm: Farm, plan: Plan, stack: ExitStack, waited: BuilderRecord | None
 ) -> tuple[BuilderRecord, int | None]:
-    """Two spawns race here and nowhere else. The builder's lock says that this process is alive; one that is
-    put in the queue has none."""
+    """Records the builder, and holds its lock to show that this process lives; a queued one has none."""
     id = None
     try:
         with farm.registry.edit() as records:
@@ -107,7 +106,7 @@ def _still_waiting(farm: Farm, waited: BuilderRecord, records: Records) -> Name:
 
 
 def _waits(farm: Farm, plan: Plan, records: Records) -> bool:
-    """Nobody overtakes those that wait for room."""
+    """Whether it has to wait, also because others already wait for room: nobody overtakes them."""
     if plan.order.no_queue:
         require_room(farm, records)
     if plan.after is not None:
@@ -140,9 +139,7 @@ def _put_in_queue(farm: Farm, plan: Plan, config: BuilderConfig, records: Record
 
 
 def _give_back(farm: Farm, id: str) -> None:
-    """Releases what was reserved for a builder that does not exist otherwise. Best effort: the disk may be
-    full.
-    """
+    """Releases everything reserved for a builder that was not made, as far as a full disk allows."""
     with suppress(AgentFarmError):
         if not requeue(farm, id):
             farm.registry.drop(id)
@@ -176,7 +173,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         files=config.context_files,
         ports=ports,
         conversation_id=plan.chosen.adapter.new_conversation_id(),
-        # which builder of this id a removal is about is told by it: two may be made within one second
+        # a removal recognises its builder by this, so seconds are too coarse
         created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
         state="creating",
         reason=None,
@@ -192,7 +189,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
 
 
 def _require_new_branch(farm: Farm, plan: Plan, records: Records) -> None:
-    """Another spawn of the same remote's branch was first: this one must not take its branch for its own."""
+    """Another spawn may have claimed the branch first; both would take it for their own."""
     branch = plan.start.existing_branch
     taken = next((record.id for record in records.values() if record.branch == branch), None)
     if taken is not None:
@@ -202,7 +199,7 @@ def _require_new_branch(farm: Farm, plan: Plan, records: Records) -> None:
 
 
 def _ids_elsewhere(farm: Farm) -> Collection[str]:
-    """Those of builders on other machines, also of removed ones that can be restored."""
+    """Ids of builders on other machines, and of removed ones that can be restored."""
     if not farm.paths.fleet.exists():
         return ()
     from agent_farm.fleet.book import read_book
@@ -239,7 +236,7 @@ def _require_no_builder(farm: Farm, plan: Plan, records: Records, elsewhere: Col
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C does not stop the clearing up after the first."""
+    """Ignores further Ctrl-Cs, so that they do not interrupt the clean-up after the first."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -24,7 +24,7 @@ P = TypeVar("P")
 _MOST = 1000
 _SHOWN = 20
 _FENCE = re.compile(r"\s*(```|~~~)")
-# What is said once for all of them.
+# Fields that are given once for all of them.
 _COMMON = frozenset({"tasks", "copies", "runtimes", "on", "dry_run", "yes"})
 
 
@@ -48,7 +48,7 @@ def expand(asked: Spawn) -> list[Spawn]:
 
 
 class Turn:
-    """Of one of several that begin in order, side by side: it comes when the one before has passed it on."""
+    """Keeps the order of several made side by side: entering waits until the one before passes it on."""
 
     def __init__(self, come: Event, next: Event) -> None:
         self._come, self._next = come, next
@@ -78,7 +78,7 @@ def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
 
 
 def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) -> list[P]:
-    """The plan of each, or UsageError with what is wrong with each; `plan` gets the previous one."""
+    """The plan for each, or a UsageError that lists what is wrong; `plan` also gets the previous plan."""
     plans, wrong = list[P](), list[str]()
     for number, order in enumerate(orders, 1):
         try:
@@ -96,7 +96,7 @@ def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) 
 
 
 def _differs_in_text_alone(one: Spawn, other: Spawn) -> bool:
-    """Then what was found out for the one holds for the other, too."""
+    """If so, what was found out for one holds for the other."""
     plain = replace(one, task="", name=None) == replace(other, task="", name=None)
     return plain and not one.files and one.task is not None and other.task is not None
 
@@ -135,7 +135,7 @@ def _object(number: int, line: str) -> dict[str, Any]:
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
-    """Between empty lines; those within a fence of code divide nothing."""
+    """Text between empty lines; empty lines inside a code fence do not count."""
     task, fence = list[str](), ""
     for line in [*lines, ""]:
         mark = _FENCE.match(line)
@@ -162,7 +162,7 @@ def _of(common: Spawn, fields: dict[str, Any]) -> Spawn:
 
 
 def _named_apart(orders: Sequence[Spawn]) -> list[Spawn]:
-    """`--name fix` of three is fix-1, fix-2 and fix-3."""
+    """Three builders with `--name fix` get fix-1, fix-2 and fix-3."""
     names = [one.name for one in orders]
     counts = dict.fromkeys(names, 0)
     found = []

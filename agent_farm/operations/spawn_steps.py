@@ -1,4 +1,4 @@
-"""Carrying out a plan: a builder whole, or no trace of it."""
+"""Carries out a plan: makes the whole builder, or leaves no trace of it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def make_builder(
     *,
     turn: AbstractContextManager[None] | None = None,
 ) -> BuilderShown:
-    """Carry out what `preflight` found possible, or put it in the queue. After any failure nothing is left;
-    one that has `waited` waits again. One of several is put on record in its `turn`.
+    """Carry out what `preflight` found possible, or put it in the queue. A failure leaves nothing behind; a
+    builder that has `waited` waits again. One of several is recorded in its `turn`.
 
-    How it is shown is part of it: who is interrupted before they know of the builder has none.
+    The answer is built here, because an interrupt before a user knows of the builder must undo it.
     """
     keep_apart(farm.repository)
     with ExitStack() as stack:
@@ -43,7 +43,7 @@ def make_builder(
         if lock is None:
             return show_builder(farm, record.id)
         try:
-            settle_home(farm.repository)  # the first spawn makes the directory it is written to
+            settle_home(farm.repository)  # the first spawn creates the directory that it writes to
             _make_worktree(farm, plan, record, lock, alone=turn is None)
             _start(farm, plan, record)
             record = farm.registry.put(record.with_state("running"))
@@ -60,10 +60,11 @@ def make_builder(
 
 def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, alone: bool) -> None:
     upstream = plan.start.upstream
-    # A slot's new branch follows nothing, and would be cleared away with a failure, whoever made it.
+    # With an upstream no slot is used: its branch would track nothing, and a failure would delete it, whoever
+    # made it.
     if upstream or not take_slot(farm, record, plan.start.tip, plan.preparation.carried, lock):
         usual = alone and not plan.order.sparse
-        with measured(farm) if usual else nullcontext():  # beside others it takes longer
+        with measured(farm) if usual else nullcontext():  # side by side, it would take longer than usual
             add_worktree(
                 farm.repository,
                 record.worktree_path,
@@ -96,10 +97,10 @@ def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
 
 def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:
     """The first error is the one to show; what could not be undone is added to it."""
-    from agent_farm.farm.healing import remove_traces  # removal, the trash: what failed spawns alone need
+    from agent_farm.farm.healing import remove_traces  # only failed spawns need it
 
     if isinstance(error, BranchTaken):
-        record = replace(record, new_branch=False)  # so that it is not deleted
+        record = replace(record, new_branch=False)  # so that the branch is not deleted
     try:
         kept = remove_traces(farm, record)
     except (AgentFarmError, OSError) as second:

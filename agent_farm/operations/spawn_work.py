@@ -1,4 +1,4 @@
-"""What each mode of a spawn yields: the prompt, and possible names for the builder."""
+"""What each mode of a spawn amounts to: the prompt, and possible names for the builder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Work(Struct, frozen=True):
-    """`reads` are paths below the checkout that the prompt points to; `is_named`: its user chose the id."""
+    """`reads` are paths in the checkout that the prompt points to; `is_named`: the user chose the id."""
 
     type: BuilderType
     names: Callable[[], Iterator[Name]]
@@ -56,7 +56,7 @@ class Work(Struct, frozen=True):
 def find_work(
     farm: Farm, mode: Mode, start: Start, *, name: str | None = None, issue: Issue | None = None
 ) -> tuple[Work, Start]:
-    """Also where it begins: a spec continues its existing branch."""
+    """The work, and where it starts: a spec continues its existing branch."""
     given = ids.given_name(name) if name is not None else None
     work, start = _work(farm, mode, start, issue)
     return (replace(work, names=lambda: iter([given]), is_named=True) if given else work), start
@@ -144,7 +144,7 @@ def _issue_work(
     from agent_farm.forge.issues import fetch_issue, issue_number
     from agent_farm.operations.spawn_protocol import find_protocol
 
-    issue_number(reference)  # before anybody is asked
+    issue_number(reference)  # checked before the forge is asked
     protocol = find_protocol(farm, asked, start.tip, has="issue") if asked else None
     if known is None:
         url = forge_url(farm.repository, farm.repository.persons_checkout().checked_out().branch)
@@ -173,7 +173,7 @@ def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:
 
 
 def require_own(farm: Farm, commit: str, paths: Sequence[str]) -> None:
-    """A builder reads these as its task: the repository's own, and no link to something of the user's."""
+    """A builder reads these as its task: they must not be links to files outside the repository."""
     if found := farm.repository.link_out(commit, paths):
         path, target = found
         raise NotReadable(
@@ -184,7 +184,7 @@ def require_own(farm: Farm, commit: str, paths: Sequence[str]) -> None:
 
 
 def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
-    """Where they are below the checkout, once each is known to be in the tree the builder will see."""
+    """Their paths in the checkout, after checking that each is in the tree that the builder will see."""
     paths = {name: inside_checkout(farm, name, "--files") for name in files}
     kinds = farm.repository.entry_kinds(commit, list(paths.values())) if paths else {}
     for name, path in paths.items():
@@ -196,7 +196,7 @@ def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
 
 
 def inside_checkout(farm: Farm, name: str, flag: str) -> str:
-    """Its path below the checkout, wherever the caller stands in it."""
+    """The path in the checkout, given a name relative to the caller's directory."""
     checkout = farm.repository.checkout
     full = os.path.normpath(checkout / farm.repository.prefix / name)
     relative = os.path.relpath(full, checkout)

@@ -1,4 +1,4 @@
-"""`state_…`: what a butler's sessions keep for later ones."""
+"""`state_…`: values that a butler's sessions keep for later sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AtRevision = Annotated[
 
 
 def _store(context: Context, butler: str | None) -> StateStore:
-    """A session reaches its own even while its butler's file is wrong."""
+    """A session can reach its own state even while its butler's file is invalid."""
     name = whose(context, butler) or (context.butlers.own.name if context.butlers else None)
     if name is None or butler is not None:
         name = load_butler(context.farm.root, name).name
@@ -34,7 +34,7 @@ class OneKey(Request):
 
 
 class Kept(Answer):
-    """`revision` is 0, and `value` null, where nothing is kept. No revision is given twice."""
+    """`revision` is 0, and `value` null, if nothing is kept. No revision is used twice."""
 
     key: str
     value: Any

@@ -1,4 +1,4 @@
-"""`status`: builders, and how they are; `list_builders`: the same in a few words, for each other."""
+"""`status`: builders and their states; `list_builders`: the same in brief, for other builders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stop`: runtimes end; worktree, branch and conversation stay."""
+"""`stop`: end runtimes; worktree, branch and conversation stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stop(Request):
 
 
 class Forgotten(Answer):
-    """One that waited in the queue, and was never made."""
+    """A builder that waited in the queue and was never made."""
 
     id: str
     prompt: Annotated[str | None, Meta(description="The file with its task")]
@@ -58,11 +58,11 @@ def stop(context: Context, request: Stop) -> Iterator[Part]:
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
     yield from unknown
     farm, alone = context.farm, len(records) == 1 and not unknown
-    # queued ones first, or they would start in place of those being stopped
+    # queued ones first, otherwise they would start in place of those being stopped
     waiting = [record for record in records if record.state == "queued"]
     others = [record.id for record in records if record.state != "queued"]
     for record, found in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):
-        if found is None:  # it has begun to run
+        if found is None:  # it has started to run
             others.append(record.id)
         else:
             yield found
@@ -74,7 +74,7 @@ def stop(context: Context, request: Stop) -> Iterator[Part]:
 
 
 def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
-    """Take one that waits out of the queue; None where it does not wait, or not any more."""
+    """Take a waiting builder out of the queue; None if it is not, or no longer, waiting."""
     if record.state != "queued":
         return None
     kept = forget_queued(farm, record)
@@ -86,7 +86,7 @@ def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
 def stop_running(
     farm: Farm, ids: Sequence[str], reason: str, *, only: str | None = None
 ) -> Iterator[tuple[str, str | AgentFarmError]]:
-    """The id of each that ended, or why it did not. With `only` refused when in another state by now."""
+    """The id of each that ended, or why it did not; with `only`, refused unless it is in that state."""
     return each_held(farm, ids, lambda records: _end(farm, records, reason, only))
 
 
@@ -101,7 +101,7 @@ def _end(
         if only is not None and status.state != only:
             problems[id] = AgentFarmError(f"{id} is now {status.state}")
         elif status.state == "unknown" and not panes[id].known:
-            problems[id] = not_asked(record, status.reason)  # unlike a runtime without its tmux server
+            problems[id] = not_asked(record, status.reason)  # it may be running
     ending = {id: record for id, record in records.items() if id not in problems}
     # how a runtime ended by itself stays on record
     ran = {id: one for id, one in ending.items() if not statuses[id].is_finished}
@@ -116,7 +116,7 @@ def _end(
 
 
 def _record(farm: Farm, ran: Mapping[str, BuilderRecord], reason: str) -> AgentFarmError | None:
-    """What keeps it from being stored, a full disk say: whoever may be filling it is to end all the same."""
+    """Returns why it could not be stored (a full disk, say), which must not keep a builder running."""
     try:
         with farm.registry.edit() as now:
             now.update({id: record.with_state("stopped", reason) for id, record in ran.items()})
@@ -136,5 +136,5 @@ def _ended(id: str, error: AgentFarmError) -> AgentFarmError:
 def _running(context: Context) -> list[BuilderRecord]:
     records = context.farm.records()
     statuses = read_statuses(context.farm, records.values())
-    may_run = ("queued", *ALIVE, "unknown")  # what could not be asked is not gone
+    may_run = ("queued", *ALIVE, "unknown")  # a builder that could not be asked about is not gone
     return [record for record in records.values() if statuses[record.id].state in may_run]

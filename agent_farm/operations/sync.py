@@ -1,4 +1,4 @@
-"""`sync`: moves a builder's commits onto their base as it is now."""
+"""`sync`: move a builder's commits onto their base as it is now."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sync(Request):
 
 
 class Synced(Answer):
-    """`base` is what it stands on now; `before` and `after` are equal when it stood there already."""
+    """`base` is what it stands on now; `before` and `after` are equal if it already did."""
 
     id: str
     base: str
@@ -37,7 +37,7 @@ class Synced(Answer):
 
 
 class AllSynced(OfSeveral):
-    """What failed is as it was."""
+    """Builders that failed are unchanged."""
 
     synced: tuple[Synced, ...]
 
@@ -86,7 +86,7 @@ def _sync(farm: Farm, record: BuilderRecord) -> Synced:
 
 
 def _tell_builder(farm: Farm, record: BuilderRecord, ground: Ground, error: MergeConflicts) -> None:
-    """Best effort: the caller is told anyway."""
+    """Best effort: the caller sees the conflict anyway."""
     files = ", ".join(error.evidence)
     command = as_command("git", "rebase", "--onto", ground.commit, record.base_commit)
     text = f"Your commits conflict with {ground.base}, where they will land, in: {files}. "

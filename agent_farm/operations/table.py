@@ -1,4 +1,4 @@
-"""All verbs in one literal table, so that a door which offers one imports no other."""
+"""All verbs in one literal table, so that a door that offers one verb imports no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_farm.operations.operation import CallerKind, Door, Operation
 
-# module below operations/ -> the verbs in it, each under its own name
+# module below operations/ -> the verbs in it
 _VERBS: dict[str, tuple[str, ...]] = {
     "spawn": ("spawn",),
     "queue": ("queue",),

@@ -1,4 +1,4 @@
-"""`trigger`, `tick`: headless sessions, which the farm's server runs. `af run` is one that is attached."""
+"""`trigger`, `tick`: headless sessions, which the farm's server runs; `af run` attaches to one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Trigger(SessionWish, Request, frozen=True, kw_only=True):  # type: ignore[
 
 
 class Triggered(Answer):
-    """`session_id` is null for a session that was never accepted. One that ran out of time has `failure`
+    """`session_id` is null if the session was never accepted. One that ran out of time has the `failure`
     time-limit, and exit code 124."""
 
     session_id: str | None
@@ -69,14 +69,14 @@ class Triggered(Answer):
         return TimedOut.exit_code if self.result.failure == "time-limit" else 1
 
 
-# A session gives another no more than it has: where and how it runs is not for it to choose.
+# A session must not give another more rights than it has: it cannot choose where and how that runs.
 _FOR_THE_ARCHITECT = (
     "runtime", "permissions", "cwd", "timeout", "source", "on", "for_home", "attached", "new_id", "yes",
 )  # fmt: skip
 
 
 def _prepare(context: Context, request: Trigger) -> Trigger:
-    """What is agreed to here holds in the server: there nobody can be asked."""
+    """Consent is asked for here, because nobody can be asked in the server."""
     asked = session_request(context, request)
     asked.require_good()
     agree_first(context, request, asked)
@@ -84,7 +84,7 @@ def _prepare(context: Context, request: Trigger) -> Trigger:
 
 
 def _await_end(context: Context, request: Trigger) -> None:
-    """Who ends its command finds its session ended, with every process that it started."""
+    """If the command is ended, its session ends, and every process that it started."""
     if request.attached and request.new_id:
         with suppress(AgentFarmError):
             ask(context, sessions_stop.name, SessionsStop((request.new_id,)), SessionsStopped)
@@ -109,8 +109,8 @@ async def trigger(context: Context, request: Trigger) -> Triggered:
 async def start(
     context: Context, butler: RunningButler, asked: SessionRequest, request: Trigger
 ) -> Triggered:
-    """On the server's loop. Not attached, it goes on when its caller stops waiting: a client's time limit
-    says nothing about the work."""
+    """Runs on the server's loop. Unless attached, the session continues when its caller stops waiting: a
+    client's time limit says nothing about the work."""
     if not request.wait:
         started = await butler.start(asked, context.environ, request.new_id, agreed=request.yes)
         if isinstance(started, str):
@@ -121,7 +121,7 @@ async def start(
         if text := _told(progress):
             context.tell(text)
 
-    import asyncio  # of the server alone: what a terminal has to load it waits for
+    import asyncio  # only needed in the server; a terminal would wait for it
 
     running = butler.run(asked, context.environ, observe, request.new_id, agreed=request.yes)
     work = asyncio.ensure_future(running)
@@ -184,7 +184,7 @@ def session_request(context: Context, request: Trigger) -> SessionRequest:
 
 
 def _asking_session(context: Context) -> str | None:
-    """The session that this is asked in: it holds a slot, and must not wait for one as well."""
+    """The session that this is called from: it holds a slot already, and must not wait for a second one."""
     with suppress(AgentFarmError):
         if context.inside and log_of(context).load(context.inside).state == "running":
             return context.inside
@@ -192,7 +192,7 @@ def _asking_session(context: Context) -> str | None:
 
 
 def _checkout(context: Context) -> str | None:
-    """The one that the caller stands in, if it is one of this farm's."""
+    """The caller's checkout, if it belongs to this farm."""
     with suppress(AgentFarmError):
         if context.directory:
             here = open_farm(context.directory)

@@ -1,4 +1,4 @@
-"""`uninstall`: what `af` left in this repository is gone; nothing of anybody's work is."""
+"""`uninstall`: remove what `af` left in this repository, and nobody's work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Uninstall(Request):
 
 
 class Step(Answer):
-    """One thing that is removed, or would be."""
+    """One thing that is, or would be, removed."""
 
     what: str
 
@@ -88,7 +88,7 @@ def _require_no_builders(farm: Farm) -> None:
 
 
 def _require_no_worktrees(farm: Farm) -> None:
-    """Somebody's own below what is removed; those of removed builders and of checks are ours."""
+    """Raise if somebody's own worktree is inside; those of removed builders and of checks are ours."""
     paths = farm.paths
     places = [Path(os.path.realpath(tree.path)) for tree in list_worktrees(farm.repository)[1:]]
     ours = (paths.trash, paths.trial(""))

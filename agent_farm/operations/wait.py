@@ -1,4 +1,4 @@
-"""`wait`: until builders are in a state, or cannot come to it any more."""
+"""`wait`: wait until builders reach a state, or can no longer reach it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.shown import BuilderShown, show_all
 
 DEFAULT_STATES: tuple[State, ...] = ("idle", "waiting", "exited", "stopped")
-# Files say what runtimes report; only tmux, which takes a process, says that a session is gone.
+# Files tell what runtimes report; only tmux, which takes a process to ask, tells that a session is gone.
 _LOOK_SECONDS = 0.01
 _ASK_SECONDS = 0.5
 _MOST_LOOKED_AT = 50
-_TMUX_SECONDS = 2.0  # a busy machine needs that much to answer, whatever the timeout says
-# States that change only when somebody does something.
+_TMUX_SECONDS = 2.0  # a busy machine needs as long to answer, whatever the timeout
+# States that change only if somebody does something.
 _ENDINGS = {
     "exited": "has exited",
     "failed": "failed",
@@ -72,7 +72,7 @@ def _wait(
 ) -> None:
     """Return once all (or one) are in a wanted state.
 
-    A builder that ended, failed or vanished in a state that is not wanted raises at once.
+    Raises at once for a builder that ended, failed or vanished in a state that is not wanted.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
@@ -90,7 +90,7 @@ def _wait(
 
 
 def _look(farm: Farm, ids: Sequence[str]) -> list[tuple[int, int] | None]:
-    """What changes with the files by which the state of a builder is judged."""
+    """What changes whenever the files do by which a builder's state is judged."""
     files = [farm.paths.registry, *(file for id in ids for file in (farm.run(id).events, farm.run(id).exit))]
     return [_time_and_size(file) for file in files]
 
@@ -104,7 +104,7 @@ def _time_and_size(file: Path) -> tuple[int, int] | None:
 
 
 def _wait_for_change(farm: Farm, ids: Sequence[str], looked: object, deadline: float | None) -> None:
-    """Until they look otherwise, or it is time to ask tmux again."""
+    """Until the files change, or it is time to ask tmux again."""
     until = min(time.monotonic() + _ASK_SECONDS, deadline or math.inf)
     pause = _LOOK_SECONDS if len(ids) <= _MOST_LOOKED_AT else _ASK_SECONDS / 4
     while time.monotonic() < until and _look(farm, ids) == looked:

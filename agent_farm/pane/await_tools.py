@@ -1,7 +1,7 @@
-"""Holds a CLI's first prompt until the farm's server has told it its tools: it does not wait for them.
+"""Holds a CLI's first prompt until the farm's server has listed its tools: the CLI itself does not wait.
 
-`await_tools.py <run directory> <run> <seconds>`, as a hook. Never fails the runtime: it ends with 0, and
-after that many seconds in any case, for a server that is dead.
+`await_tools.py <run directory> <run> <seconds>`, run as a hook. It never fails the runtime: it exits with 0,
+and after that many seconds at the latest, in case the server is dead.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 import sys
 import time
 
-if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+if __name__ == "__main__":  # run as a file: only the standard library is on the path so far
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from agent_farm.lean import suppress
 from agent_farm.pane.journal import TOOLS_TOLD, has_event
 
 _POLL_SECONDS = 0.05
-_SETTLE_SECONDS = 0.1  # the server notes it, and then answers
+_SETTLE_SECONDS = 0.1  # the server records it before it answers
 
 
 def main(argv: list[str]) -> None:

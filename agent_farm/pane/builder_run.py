@@ -1,4 +1,4 @@
-"""One start of a builder, from `preparing` to the shell that is left."""
+"""One start of a builder, from `preparing` to the shell that remains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Failed(Exception):
 
 
 def run_builder(plan: Plan, env: dict[str, str]) -> NoReturn:
-    """Ends as the shell, or without a word when the pane is being ended."""
+    """Ends as the shell, or silently if the pane is being ended."""
     take_signals()
     builder = _Builder(plan, env)
     keeper = Keeper(builder.run_and_close, builder.end_jobs)
@@ -60,7 +60,7 @@ class _Builder:
     def run_and_close(self) -> None:
         try:
             self.run()
-        except Exception as error:  # whatever it is: a person finds it on the screen, and a shell
+        except Exception as error:  # any failure at all: the person should find it on the screen, and a shell
             self.end_jobs()
             self.close("failed", f"the launcher failed: {error!r}", None)
 
@@ -83,10 +83,10 @@ class _Builder:
         self.close(state, f"{reason}: {said}" if said else reason, seconds)
 
     def close_unkept(self, status: int) -> None:
-        """In the launcher, for a keeper that was killed: the runtime was killed with it."""
+        """Runs in the launcher after the keeper was killed, and the runtime with it."""
         self.require_terminal()
         if current_state(self.plan.directory, self.plan.run) in ("exited", "failed"):
-            return  # it had come that far
+            return  # it had got that far
         killer = _signal_of(status)
         started = _started_at(self.plan)
         seconds = None if started is None else time.time() - started
@@ -95,12 +95,12 @@ class _Builder:
         self.close("failed", f"killed by {killer}, like its keeper", seconds)
 
     def require_terminal(self) -> None:
-        """What ended because tmux did has not ended by itself."""
+        """Raise if tmux is gone: what ended because of that did not end by itself."""
         if terminal_is_gone():
             raise HungUp(signal.SIGHUP)
 
     def on_disk(self, write: Callable[[], object]) -> None:
-        """A full disk is no reason to end what runs."""
+        """Run `write`; a full disk must not end the builder."""
         try:
             write()
         except OSError as error:
@@ -118,12 +118,12 @@ class _Builder:
                 raise Failed(f"setup was ended by {killer}" if killer else f"setup exited {code}")
 
     def copy(self) -> None:
-        """Only here a Ctrl-C is meant for the launcher itself."""
+        """Here, and only here, Ctrl-C is meant for the launcher itself."""
         if not self.plan.copies:
             return
         from pathlib import Path
 
-        from agent_farm.pane.copies import copy_files  # with shutil: most builders need neither
+        from agent_farm.pane.copies import copy_files  # loads shutil: most builders need neither
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
@@ -164,15 +164,15 @@ class _Builder:
         return status
 
     def end_jobs(self) -> None:
-        """And whatever they left behind, in sessions of its own too. Without a job nothing is ended:
-        what the person's commands at the end have started is theirs."""
+        """End the jobs and what they left behind, even in sessions of their own. If there was no job, nothing
+        is ended: the user's commands at the end may have started it."""
         if self.groups:
             end_children(GRACE_SECONDS, self.groups)
             self.groups = []
             self.empty_scratch()
 
     def empty_scratch(self) -> None:
-        """The directory stays: the environment of the shell may name it."""
+        """The directory itself stays: the shell's environment may name it."""
         if self.plan.scratch:
             import shutil
 
@@ -223,17 +223,17 @@ class _Builder:
         return start_detached(at_end, self.env, self.env.get("AF_ROOT", "/")) if at_end else None
 
     def _start_next(self) -> str | None:
-        """There is room for one that waits, if any does."""
+        """A builder that waits may start now, since there is room."""
         try:
             if self.plan.waiting is None or not os.listdir(self.plan.waiting):
                 return None
-        except OSError:  # nobody has waited here yet
+        except OSError:  # nobody has ever waited here
             return None
         return start_detached(self.plan.start_next, self.env, self.env.get("AF_ROOT", "/"))
 
 
 def _started_at(plan: Plan) -> float | None:
-    """When the runtime of this run was started, None when it was not."""
+    """When this run's runtime was started; None if it was not."""
     with suppress(OSError, ValueError, KeyError), open(f"{plan.directory}/processes.json", "rb") as file:
         if loads(file.read())["run"] == plan.run:
             return os.fstat(file.fileno()).st_mtime
@@ -241,7 +241,7 @@ def _started_at(plan: Plan) -> float | None:
 
 
 def _signal_of(status: int) -> str:
-    """What ended a keeper; one that was asked to says so by its exit code."""
+    """The signal that ended a keeper; one that was asked to end says so by its exit code."""
     code, killer = _reading(status)
     return killer or _name_of((code or 0) - 128) or "SIGKILL"
 
@@ -254,7 +254,7 @@ def _reading(status: int) -> tuple[int | None, str | None]:
 
 
 def _name_of(number: int) -> str | None:
-    from signal import Signals  # with enum, for a run that was killed
+    from signal import Signals  # loads enum, only for a run that was killed
 
     with suppress(ValueError):
         return Signals(number).name

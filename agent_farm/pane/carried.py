@@ -1,8 +1,9 @@
-"""Ignored output of the main checkout (`node_modules`, `target`, `.venv`), brought into a new worktree.
+"""Brings ignored output of the main checkout (`node_modules`, `target`, `.venv`) into a worktree.
 
-Afterwards it is as it is at the source: a ready worktree may have brought an older state of it. Files share
-their blocks with the source where the file system can (reflinks), else they are copies. They are never hard
-links to it, since tools and agents write in place; what is linked to each other at the source is so here.
+The result equals the source, even if a ready worktree brought an older version. Files share their blocks with
+the source if the file system can (reflinks), otherwise they are copied. They are never hard links to it,
+because tools and agents write in place; but files linked to each other at the source are linked to each other
+here.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 MOST_ENTRIES, MOST_BYTES, MOST_SECONDS = 1_000_000, 50_000_000_000, 600.0
-_LEAST_FREE = 1_000_000_000  # bytes that the disk keeps
-_EVERY = 500  # entries from one look at the clock and the disk to the next
+_LEAST_FREE = 1_000_000_000  # bytes that stay free on the disk
+_EVERY = 500  # entries between two looks at the clock and the disk
 _TOLD_EVERY = 1.0
 _FICLONE = 0x40049409
 _CANNOT_CLONE = (errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EXDEV, errno.EINVAL)
@@ -30,11 +31,11 @@ _CUT_SHORT = 0
 
 
 class _TooMuch(Exception):
-    """The message says of what."""
+    """The message says what was too much."""
 
 
 class Carrier:
-    """One worktree's. With `only_missing` what is there stays as it is."""
+    """Carries into one worktree. With `only_missing`, what is there stays as it is."""
 
     def __init__(
         self, source: Path, worktree: Path, tell: Callable[[str], None], *, only_missing: bool = False
@@ -48,7 +49,7 @@ class Carrier:
         self._linked: dict[tuple[int, int], str] = {}
 
     def carry(self, name: str) -> Iterator[str]:
-        """Yields a line for each entry that is left out; one that is too large is left out whole."""
+        """Yields a line for each entry that is left out; one that is too large is left out as a whole."""
         source, target = (os.path.join(root, name) for root in (self._source, self._worktree))
         was_there = os.path.lexists(target)
         try:
@@ -104,7 +105,7 @@ class Carrier:
             os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
     def _bring_link(self, source: str, target: str) -> None:
-        """It keeps its meaning: a target in the checkout becomes the worktree's own."""
+        """The link keeps its meaning: one into the checkout is pointed to the worktree instead."""
         meant = os.readlink(source)
         full = os.path.normpath(os.path.join(os.path.dirname(source), meant))
         is_inside = _is_below(full, self._source)
@@ -120,7 +121,7 @@ class Carrier:
         os.symlink(meant, target)
 
     def _bring_script(self, source: str, target: str, facts: os.stat_result) -> None:
-        """The scripts of a virtual environment name its place: they would run the checkout's code."""
+        """Rewrites paths in a virtual environment's scripts, which otherwise run the checkout's code."""
         with open(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             content = file.read()
         if b"\0" not in content:
@@ -155,7 +156,7 @@ class Carrier:
         return _is_same(after, facts)
 
     def _write(self, target: str, facts: os.stat_result, fill: Callable[[int], None]) -> None:
-        """What was cut short does not look like the file: nobody may read it until it is whole."""
+        """Sets mode and times last: an interrupted copy must not look like the file, or be readable."""
         out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _CUT_SHORT)
         try:
             fill(out)
@@ -172,7 +173,7 @@ class Carrier:
             except OSError as error:
                 if error.errno not in _CANNOT_CLONE:
                     raise
-                self._clones = False  # nor the next one
+                self._clones = False  # nor can it clone the next one
         while chunk := os.read(source, _CHUNK):
             _write_all(target, chunk)
 
@@ -200,14 +201,14 @@ class Carrier:
 
 
 def clone(source: int, target: int) -> None:
-    """Shares the blocks; OSError where the file system cannot."""
+    """Share the blocks; OSError if the file system cannot."""
     if not sys.platform.startswith("linux"):
         raise OSError(errno.ENOSYS, "no reflinks here")
     fcntl.ioctl(target, _FICLONE, source)
 
 
 def _names_places(path: str) -> bool:
-    """Of a virtual environment: what its tools generate with the place it was made at."""
+    """Whether tools of a virtual environment generate the file with the path of that environment in it."""
     place, name = os.path.split(path)
     return os.path.basename(place) == "bin" or name.endswith(".pth") or name.startswith("__editable__")
 

@@ -1,4 +1,4 @@
-"""Files that git does not bring along, copied from the main checkout: never over anything, never outside."""
+"""Copies files that git does not bring along: never over a file, never outside the worktree."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def copy_files(
     tell: Callable[[str], None] = lambda line: None,
     only_missing: bool = False,
 ) -> Iterator[str]:
-    """Copies each; yields a line for each that could not be copied. What is there already is left alone.
+    """Yields a line for each that could not be copied. What exists already is left alone.
 
-    What is carried becomes as it is at the source, unless it is `only_missing` that is asked for.
+    Carried output is made equal to its source, unless `only_missing`.
     """
     carriers = dict[Path, Carrier]()
     for copy in copies:
@@ -51,7 +51,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _is_inside(target: Path, worktree: Path) -> bool:
-    """No directory on the way may be a symlink: it could lead into another checkout."""
+    """No directory on the way may be a symlink, which could lead into another checkout."""
     try:
         parts = target.relative_to(worktree).parts
     except ValueError:
@@ -91,7 +91,7 @@ def _copy_directory(source: Path, target: Path) -> Iterator[str]:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Under another name first: an interrupted copy must not look like the file."""
+    """Under another name first, because an interrupted copy must not look like the file."""
     temporary = target.with_name(f".{target.name[:200]}.{os.getpid()}.af")
     try:
         with open(source, "rb") as original:
@@ -102,7 +102,7 @@ def _copy_file(source: Path, target: Path) -> None:
                 except OSError:
                     shutil.copyfileobj(original, copy, 1 << 20)
         shutil.copystat(source, temporary)
-        os.link(temporary, target)  # unlike a rename, fails when the target appeared meanwhile
+        os.link(temporary, target)  # unlike a rename, this fails if the target has appeared in the meantime
     except FileExistsError:
         pass
     finally:

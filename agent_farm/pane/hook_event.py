@@ -1,4 +1,4 @@
-"""One event of a runtime's hook: read, understood by what the runtime's description says, written down."""
+"""Handles one event from a runtime's hook: reads it, interprets it as described, records it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
 _ANSWER_LENGTH = 200_000
-# What a turn ended with, as most CLIs call it, and as one does.
+# What a turn ended with: the field that most CLIs use, and one CLI's own.
 _ANSWERS = ("last_assistant_message", "prompt_response")
 # The arguments of a tool that best describe what it is about to do.
 _SUBJECTS = ("command", "file_path", "path", "url", "question", "description")
@@ -39,9 +39,9 @@ def main(argv: list[str]) -> None:
         launch = loads(file.read())
     event = _event(run, name, payload, launch.get("hooks") or {})
     if payload.get("agent_id") and event["state"] == "working" and current_state(directory, run) != "waiting":
-        event["state"] = None  # a sub-agent in the background does not make an ended turn run again
+        event["state"] = None  # a sub-agent in the background does not restart a turn that has ended
     if event["state"] == "idle":
-        _record_answer(directory, run, payload)  # first: who hears that the turn has ended looks for it
+        _record_answer(directory, run, payload)  # before the event: whoever sees that looks for it
     before = record_event(directory, event)
     if event["state"] == "idle":
         _record_usage(directory, event, payload)
@@ -69,7 +69,7 @@ def _record_answer(directory: str, run: str, payload: Mapping[str, object]) -> N
 
 
 def _load_payload() -> dict[str, object]:
-    """Bounded: a runtime that leaves the pipe open must not be kept waiting."""
+    """Time is limited, because a runtime that leaves the pipe open must not be delayed."""
     if sys.stdin.isatty():
         return {}
     parts = []
@@ -87,7 +87,7 @@ def _load_payload() -> dict[str, object]:
 
 
 def _event(run: str, name: str, payload: Mapping[str, object], hooks: Mapping[str, Any]) -> dict[str, object]:
-    """`hooks` is what the runtime's description says of its payloads: runtimes/cli.py."""
+    """`hooks` describes the payloads of this runtime's hooks: see runtimes/cli.py."""
     state = _state(name, payload, hooks)
     reason = _reason(payload, hooks) if state == "waiting" else None
     if (
@@ -111,20 +111,20 @@ def _event(run: str, name: str, payload: Mapping[str, object], hooks: Mapping[st
         detail["file"] = written
     if name == hooks.get("submitted") and isinstance(
         payload.get("prompt"), str
-    ):  # `af send` looks for its own
+    ):  # `af send` recognises its own message by it
         detail["said"] = digest_of_prompt(str(payload["prompt"]))
     return event | {"detail": detail} if detail else event
 
 
 def _reason(payload: Mapping[str, object], hooks: Mapping[str, Any]) -> str | None:
-    """The question to a person, and for a tool, what it would be used on."""
+    """The question for a person; for a tool, also what it is about to be used on."""
     reason, given = _first(payload, hooks.get("reason", ())), payload.get(hooks.get("asked_about", ""))
     about = _first(given, _SUBJECTS) if isinstance(given, dict) else None
     return f"{reason}: {about}"[:_REASON_LENGTH] if about else reason
 
 
 def _written(payload: Mapping[str, object], writers: Mapping[str, str]) -> str | None:
-    """The absolute path of the file that a tool has just written: `af doctor` looks where it is."""
+    """The absolute path of the file that a tool just wrote: `af doctor` checks where it is."""
     given, field = payload.get("tool_input"), writers.get(str(payload.get("tool_name")))
     path = _first(given, (field,)) if field and isinstance(given, dict) else None
     return os.path.join(str(payload.get("cwd") or os.getcwd()), path) if path else None
@@ -137,7 +137,7 @@ def _state(name: str, payload: Mapping[str, object], hooks: Mapping[str, Any]) -
 
 
 def _first(payload: Mapping[str, object], fields: Iterable[str]) -> str | None:
-    """The first that says something, on one printable line."""
+    """The first field with text, as one printable line."""
     for field in fields:
         value = payload.get(field)
         if isinstance(value, dict):  # an error may be an object

@@ -1,4 +1,4 @@
-"""A foreground job: its own process group, the terminal, its wait status."""
+"""Runs a foreground job: its own process group, the terminal, its wait status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def start_job(
     tie_to_parent = lifeline(signal.SIGKILL)
     pid = os.fork()
     if pid == 0:
-        os.close(go_write)  # else the child would wait for itself when the keeper dies
+        os.close(go_write)  # otherwise the child would wait for itself after the keeper's death
         tie_to_parent()
         _become(argv, env, cwd, go_read, error_write)
     os.close(go_read)
@@ -41,7 +41,7 @@ def start_job(
         started(pid)
         os.write(go_write, b"1")
     finally:
-        os.close(go_write)  # without the word the child ends
+        os.close(go_write)  # not told to go, the child ends
     with open(error_read, "rb") as pipe:
         problem = pipe.read()
     if problem:
@@ -52,7 +52,7 @@ def start_job(
 
 
 def _become(argv: Sequence[str], env: Mapping[str, str], cwd: str, go: int, report: int) -> None:
-    """In the child: never returns. At the word, its group is made and the terminal is its own."""
+    """In the child: never returns. Waits for its group and the terminal, then runs the program."""
     try:
         if os.read(go, 1) != b"1":
             os._exit(127)
@@ -66,10 +66,10 @@ def _become(argv: Sequence[str], env: Mapping[str, str], cwd: str, go: int, repo
 
 
 def wait_job(pid: int) -> int:
-    """The wait status. A job that stops (Ctrl-Z) goes on: there is no prompt that could continue it."""
+    """The wait status. A job that stops (Ctrl-Z) is continued: there is no prompt to continue it from."""
     while True:
         ended, status = os.waitpid(-1, os.WUNTRACED)
-        if ended != pid:  # an orphan that became ours
+        if ended != pid:  # an orphan that we adopted
             continue
         if not os.WIFSTOPPED(status):
             return status
@@ -80,7 +80,7 @@ def wait_job(pid: int) -> int:
 
 
 def give_terminal(group: int) -> None:
-    """SIGTTOU is ignored by the launcher, so this works from the background too."""
+    """SIGTTOU is ignored by the launcher, so this also works from the background."""
     with suppress(OSError):
         os.tcsetpgrp(_TERMINAL, group)
 

@@ -1,4 +1,4 @@
-"""What happened, on disk: events.jsonl, exit.json, processes.json. Hooks import it, so it stays small."""
+"""Records what happened in events.jsonl, exit.json and processes.json. Hooks import it, so it stays small."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _EVENTS = "events.jsonl"
 _TAIL = 65536
-# The server has told a builder's runtime its tools.
+# Event: the server has listed its tools to a builder's runtime.
 TOOLS_TOLD = "tools"
 
 
 def record_event(directory: str, event: Mapping[str, object]) -> str | None:
-    """Append one event; the state the same run was in before it, if it ever said one."""
+    """Append one event; returns the last state that the same run reported before, if any."""
     descriptor = _open(directory, _EVENTS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -31,7 +31,7 @@ def record_event(directory: str, event: Mapping[str, object]) -> str | None:
 
 
 def append_line(directory: str, name: str, document: Mapping[str, object]) -> None:
-    """In one write, so that two that come at once stay two lines."""
+    """In one write, so that two lines written at once stay separate."""
     descriptor = _open(directory, name)
     try:
         os.write(descriptor, _line(document))
@@ -49,7 +49,7 @@ def _line(document: Mapping[str, object]) -> bytes:
 
 
 def digest_of_prompt(text: str) -> str:
-    """Of what an input line leaves as it is: it may turn a tab into blanks, trim, drop what has no width."""
+    """A digest that ignores what an input line may change: blanks, tabs, and characters without width."""
     from agent_farm.digests import sha256  # few events have a text
 
     kept = "".join(letter for letter in text if letter.isprintable() and letter != " ")
@@ -62,7 +62,7 @@ def current_state(directory: str, run: str) -> str | None:
 
 
 def has_event(directory: str, run: str, name: str) -> bool:
-    """Whether there was such an event in this run, lately."""
+    """Whether the run recently had such an event."""
     return any(event.get("run") == run and event.get("event") == name for event in _lately(directory))
 
 
@@ -72,19 +72,19 @@ def _last_state(newest: Iterable[Mapping[str, object]], run: object) -> str | No
 
 
 def _lately(directory: str) -> Iterator[dict[str, object]]:
-    """None if there is no journal yet."""
+    """Recent events; none if there is no journal yet."""
     with suppress(FileNotFoundError), open(os.path.join(directory, _EVENTS), "rb") as file:
         yield from _newest(file.fileno())
 
 
 def _newest(descriptor: int) -> Iterator[dict[str, object]]:
-    """The last events, from the newest on."""
+    """The last events, newest first."""
     size = os.fstat(descriptor).st_size
     tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))
     for line in reversed(tail.split(b"\n")):
         try:
             event = loads(line) if line else None
-        except (ValueError, RecursionError):  # the first line of the tail is cut; or somebody scribbled
+        except (ValueError, RecursionError):  # a line that is cut off, or that somebody wrote
             continue
         if isinstance(event, dict):
             yield event
@@ -103,7 +103,7 @@ def launcher_event(run: str, name: str, state: str | None, reason: str | None = 
 
 
 def write_json(directory: str, name: str, content: Mapping[str, object]) -> None:
-    """Whole or not at all."""
+    """Replaces the file as a whole."""
     path = os.path.join(directory, name)
     temporary = os.path.join(directory, f".{name}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

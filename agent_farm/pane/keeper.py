@@ -1,7 +1,7 @@
-"""The process between the launcher and the runtime: whichever of the two is killed, the other one cleans up.
+"""The process between launcher and runtime: if launcher or keeper is killed, the other one cleans up.
 
-The kernel hands a runtime's orphans to the keeper, those in sessions of their own included, and the keeper's
-to the launcher (Linux). The launcher becomes the person's shell, so the keeper cannot be the launcher itself.
+On Linux, the kernel hands the runtime's orphans to the keeper, even those in sessions of their own, and the
+keeper's orphans to the launcher. The launcher becomes the user's shell, so it cannot be the keeper itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HUNG_UP = 128
 
 
 class Keeper:
-    """Runs `work` in a process of its own; `clean_up`, too, when it is told to end before that is done."""
+    """Runs `work` in a process of its own; and there `clean_up`, if that is told to end before."""
 
     def __init__(self, work: Callable[[], None], clean_up: Callable[[], None]) -> None:
         self._work, self._clean_up = work, clean_up
@@ -33,10 +33,10 @@ class Keeper:
         self._status: int | None = None
 
     def run(self) -> int:
-        """The wait status: 0 when `work` came to its end. Any other: nothing that it left runs any more."""
+        """The wait status: 0 if `work` came to its end. After any other, nothing of it is running."""
         adopt_orphans(True)
         launcher, hear_its_end = os.getpid(), lifeline(signal.SIGHUP)
-        with SignalsHeld():  # none may come while nobody knows the process id
+        with SignalsHeld():  # no signal may arrive before the process id is known
             self._pid = os.fork()
             if self._pid == 0:
                 self._keep(launcher, hear_its_end)
@@ -49,7 +49,7 @@ class Keeper:
         return self._status
 
     def end(self) -> None:
-        """Of a run that was cut short: the keeper ends its jobs, and if it cannot, that is done here."""
+        """End an interrupted run: the keeper ends its jobs; if it cannot, that is done here."""
         if self._pid == 0:
             return
         deadline = time.monotonic() + _KEEPER_SECONDS
@@ -68,7 +68,7 @@ class Keeper:
             adopt_orphans(True)
             hear_its_end()
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            if os.getppid() != launcher:  # gone before the kernel was told
+            if os.getppid() != launcher:  # it ended before the kernel was told to signal us
                 raise HungUp(signal.SIGHUP)
             self._work()
             code = 0
@@ -80,7 +80,7 @@ class Keeper:
             os._exit(code)
 
     def _collect(self, options: int) -> None:
-        """Others that end are orphans that became ours."""
+        """Any other process that ends is an orphan that we adopted."""
         pid, status = os.waitpid(-1, options)
         if pid == self._pid:
             self._status = status
@@ -93,5 +93,5 @@ class Keeper:
 
 
 def _has_left_something(status: int) -> bool:
-    """Not one that has cleaned up itself: what is left of that was started to outlive it."""
+    """Not if the keeper has cleaned up itself: what then remains was started to outlive it."""
     return os.WIFSIGNALED(status) or 0 < os.WEXITSTATUS(status) <= _HUNG_UP

@@ -1,7 +1,7 @@
-"""The program of a builder's pane: prepares the tree, runs the runtime, says how it ended, leaves a shell.
+"""The program of a builder's pane: prepares the tree, runs the runtime, reports how it ended, leaves a shell.
 
-Started as a file, `python -I -S launcher.py <session> <run directory in hex>`: the session's name is there
-for `af` to find the pane by. Standard library only; of this package it sees this room and nothing else.
+Run as a file: `python -I -S launcher.py <session> <run directory in hex>`. `af` finds the pane by the
+session's name in it. It uses the standard library and this room only.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 
-if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+if __name__ == "__main__":  # run as a file: only the standard library is on the path so far
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from agent_farm.pane.plain_start import FROM_THE_PANE, start_plainly
 
-if __name__ == "__main__":  # before anything is loaded that this can do without
+if __name__ == "__main__":  # before anything is loaded that is not needed for this
     start_plainly(__file__)
 
 from agent_farm.pane.builder_run import run_builder
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
 
 
 def _end(message: str, plan: Plan | None) -> NoReturn:
-    """A pane that somebody respawned: no environment is left to start anything in but a shell."""
+    """For a respawned pane: the environment to start the runtime in is gone, so only a shell is left."""
     say(f"[agent-farm] {message}")
     if plan is None:
         sys.exit(1)

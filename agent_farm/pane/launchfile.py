@@ -1,4 +1,4 @@
-"""launch.json: what the farm decided for one start, and what the pane may know of it."""
+"""launch.json: what the farm decided for one start, and what the pane may know about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     How = Literal["copy", "link", "carry"]
 
 VERSION = 1
-NOTICES = ("notify", "tell", "check")  # what is started when a state is entered
+NOTICES = ("notify", "tell", "check")  # commands that are started when a state is entered
 
 
 class NotLaunchable(Exception):
@@ -24,7 +24,7 @@ class NotLaunchable(Exception):
 
 
 class Copy:
-    """`link`: to the source, which builders share. `carry`: the target becomes as the source is."""
+    """`how`: "link" (to the source, which builders share), "carry" (make equal to the source), "copy"."""
 
     def __init__(self, source: Path, target: Path, how: How = "copy") -> None:
         self.source = source
@@ -33,7 +33,7 @@ class Copy:
 
 
 class Plan:
-    """Places are as they stand in launch.json; KeyError and TypeError for what is none."""
+    """The content of launch.json; KeyError or TypeError if it is not valid."""
 
     def __init__(self, directory: str, raw: dict[str, Any]) -> None:
         following = raw.get("next")
@@ -59,7 +59,7 @@ class Plan:
     def copies(self) -> list[Copy]:
         if not self._copies:
             return []
-        from pathlib import Path  # as much as the rest of a launcher, and most builders have nothing copied
+        from pathlib import Path  # costs as much as the rest of a launcher, and most builders copy nothing
 
         return [Copy(Path(one["from"]), Path(one["to"]), one.get("how", "copy")) for one in self._copies]
 
@@ -73,13 +73,13 @@ def load_plan(directory: str) -> Plan:
 
 
 def forget_environment(directory: str) -> None:
-    """The values must not stay on disk; everything else stays for the hooks and for `af logs`."""
+    """The values must not stay on disk; the rest stays for the hooks and for `af logs`."""
     path = os.path.join(directory, "launch.json")
     raw = _load(path)
     raw["env"] = None
     try:
         write_json(directory, "launch.json", raw)
-    except OSError:  # a full disk still takes what is shorter than before
+    except OSError:  # even a full disk takes content that is shorter than before
         with open(path, "r+") as file:
             file.write(dumps(raw))
             file.truncate()

@@ -1,4 +1,4 @@
-"""Telling a person: the configured command, on its own feet, with the facts in AF_* variables."""
+"""Notifies a person: starts the configured command, detached, with the facts in AF_* variables."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Notice:
-    """What launch.json says of it: the command, the states it is for, and what it may see.
+    """A notice in launch.json: its command, the states it is for, and the variables it gets.
 
-    `env` is what a desktop needs, `names` are variables to take over from the runtime's environment: neither
-    the runtime's keys nor its token are for a command that tells a person something.
+    `env` is what a desktop needs, `names` are variables to take from the runtime's environment: a command
+    that notifies a person must get neither the runtime's keys nor its token.
     """
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
@@ -39,7 +39,7 @@ def start_detached(
     argv: Sequence[str], env: Mapping[str, str], cwd: str, log: str = os.devnull
 ) -> str | None:
     """None, or why it could not be started. It outlives this process; `log` gets its errors."""
-    import subprocess  # it is rare, and one process for each builder would hold it in memory
+    import subprocess  # rarely needed, and every builder's process would keep it in memory
 
     try:
         with open(log, "ab") as errors:

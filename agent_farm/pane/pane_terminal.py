@@ -1,4 +1,4 @@
-"""The pane's terminal, before and after a program that may have left it in any mode."""
+"""Restores the pane's terminal after a program that may have left it in any mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def saved_modes() -> list[Any] | None:
 
 
 def restore_terminal(modes: list[Any] | None) -> None:
-    """Also forgets what was typed for the program that is gone: a shell must not run it."""
+    """Also discards what was typed for the program that is gone, so that no shell runs it."""
     with suppress(termios.error, OSError):
         if modes is not None:
             termios.tcsetattr(0, termios.TCSANOW, modes)
@@ -58,18 +58,18 @@ _LENGTH = 200
 
 
 def last_words(env: Mapping[str, str]) -> str | None:
-    """The last line of the pane's screen that says something; None where tmux does not tell."""
+    """The last line with text on the pane's screen; None if tmux does not tell."""
     pane, server = env.get("TMUX_PANE"), env.get("TMUX", "").split(",")[0]
     if not pane or not server:
         return None
-    deadline = time.monotonic() + _SHOWN_SECONDS  # tmux may not have read yet what was written last
+    deadline = time.monotonic() + _SHOWN_SECONDS  # tmux may not have read the last output yet
     while (said := _last_line(server, pane)) == "" and time.monotonic() < deadline:
         time.sleep(0.05)
     return said or None
 
 
 def _last_line(server: str, pane: str) -> str | None:
-    import subprocess  # only for a runtime that ended at once
+    import subprocess  # only needed for a runtime that ended at once
 
     argv = ("tmux", "-u", "-S", server, "capture-pane", "-p", "-t", pane)
     try:

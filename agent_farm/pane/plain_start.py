@@ -1,20 +1,20 @@
-"""The launcher's first act: starting itself again under a few plain names."""
+"""Restarts the launcher under a small environment before it does anything else."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-# What only the pane knows; everything else that a runtime gets comes from launch.json.
+# Variables that only the pane knows; everything else that a runtime gets comes from launch.json.
 FROM_THE_PANE = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")
 _FOR_ITSELF = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", *FROM_THE_PANE)
 _PLAIN = "plain"
 
 
 def start_plainly(file: str) -> None:
-    """So that not even /proc/<launcher>/environ holds a key: those are for the runtime, and nobody before it.
+    """Restart, so that not even /proc/<launcher>/environ holds a key: only the runtime may have those.
 
-    Returns in the process that was started so.
+    Returns in the process that this starts.
     """
     if sys.argv[3:] == [_PLAIN]:
         return

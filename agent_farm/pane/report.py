@@ -1,7 +1,7 @@
-"""What a runtime's hook calls: one event into the builder's journal, and a word to a person when it waits.
+"""What a runtime's hook calls: records one event in the builder's journal, and notifies a person if it waits.
 
-`report.py [--json-reply] <run directory> <run> <event or ->`, the hook's payload as JSON on stdin.
-Never fails the runtime: it ends with 0 and prints nothing but the `{}` that some runtimes ask for.
+`report.py [--json-reply] <run directory> <run> <event or ->`, with the hook's payload as JSON on stdin.
+It never fails the runtime: it exits with 0 and prints nothing but the `{}` that some runtimes want.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-if __name__ == "__main__":  # started as a file, which Python compiles each time: the rest is elsewhere
+if __name__ == "__main__":  # Python compiles a file it runs each time, so the rest is elsewhere
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from agent_farm.lean import suppress

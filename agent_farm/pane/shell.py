@@ -1,4 +1,4 @@
-"""The shell that is left in a builder's worktree."""
+"""Becomes the shell that remains in a builder's worktree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAST_RESORT = ("/bin/sh", "-i")
 
 
 def become_shell(shell: Sequence[str], worktree: str, env: dict[str, str]) -> NoReturn:
-    """In place of this process: the pane's program is then the shell, which tmux and `af` can see."""
+    """Replaces this process, so that tmux and `af` see the shell as the pane's program."""
     for directory in (worktree, os.path.dirname(worktree), env.get("HOME") or "/", "/"):
         with suppress(OSError):
             os.chdir(directory)

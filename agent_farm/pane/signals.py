@@ -1,4 +1,4 @@
-"""Which signals the launcher hears, and which are for the program in the foreground."""
+"""Which signals the launcher handles, and which are meant for the program in the foreground."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 _ENDINGS = (signal.SIGHUP, signal.SIGTERM)
-# What a terminal sends to its foreground, and what moving the foreground brings about.
+# Signals that a terminal sends to its foreground, or that changing the foreground causes.
 _NOT_FOR_US = (
     signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTOU, signal.SIGTTIN, signal.SIGPIPE,
 )  # fmt: skip
@@ -17,7 +17,7 @@ _OTHERS = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXFSZ)
 
 
 class HungUp(BaseException):
-    """tmux is dying, or somebody ends the pane: nothing is recorded, since nothing ended by itself."""
+    """tmux is dying, or the pane is being ended: nothing is recorded, since nothing ended by itself."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -25,7 +25,7 @@ class HungUp(BaseException):
 
 def take_signals() -> None:
     def hang_up(number: int, frame: FrameType | None) -> None:
-        ignore_signals()  # a second one would cut short what the first one has begun
+        ignore_signals()  # a second signal would interrupt what the first has begun
         raise HungUp(number)
 
     for number in _ENDINGS:
@@ -35,7 +35,7 @@ def take_signals() -> None:
 
 
 class SignalsHeld:
-    """What comes meanwhile is heard afterwards."""
+    """Delays signals until the block ends."""
 
     def __enter__(self) -> None:
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)

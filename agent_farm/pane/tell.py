@@ -1,7 +1,7 @@
-"""The targets of `notify.to`: the desktop, the bell and a message in tmux, an address on the web.
+"""Notifies the targets of `notify.to`: the desktop, the bell and a message in tmux, a web address.
 
-`tell.py <run directory>`, the facts in AF_* variables as for a command of the person's own. Where to is in
-launch.json, since an address can be a secret and arguments can be read by everybody.
+Run as `tell.py <run directory>`, with the facts in AF_* variables as for a command of the user's own. The
+targets are in launch.json, because an address may be secret and anybody can read arguments.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Facts = Mapping[str, str]
 
 
 def shown_target(word: str) -> str:
-    """Without what may be a secret of its address, as what comes after a slash in a password is."""
+    """The target without the parts of its address that may be secret."""
     scheme, found, _ = word.partition("://")
     if not found:
         return word
     try:
         address = urlsplit(word)
-        _ = address.port  # of which it may say that it is no number
+        _ = address.port  # raises ValueError if the port is no number
         return f"{scheme}://{address.netloc.rpartition('@')[2]}/…"
     except ValueError:
         return f"{scheme}://…"
 
 
 def tell(target: str, facts: Facts, *, farm: str, tmux: Sequence[str]) -> None:
-    """NotTold where nobody can have noticed."""
+    """NotTold if nobody can have noticed."""
     try:
         if target in _HERE:
             _HERE[target](facts, farm, tmux)
@@ -59,7 +59,7 @@ def tell(target: str, facts: Facts, *, farm: str, tmux: Sequence[str]) -> None:
         raise NotTold(f"no answer within {SECONDS:g} seconds") from None
     except subprocess.CalledProcessError as error:
         raise NotTold(str(error.stderr or error).strip()[:_LONGEST]) from None
-    except OSError as error:  # an HTTP status is one, too
+    except OSError as error:  # includes HTTP statuses
         raise NotTold(str(error.strerror or getattr(error, "reason", None) or error)[:_LONGEST]) from None
 
 
@@ -74,7 +74,7 @@ def _desktop(facts: Facts, farm: str, tmux: Sequence[str]) -> None:
     if sys.platform == "darwin":
         _run(["osascript", "-e", _BY_APPLE, title, text])
     elif shutil.which("notify-send"):
-        for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # a body is markup
+        for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # the body is markup
             text = text.replace(sign, entity)
         _run(["notify-send", "--app-name=agent-farm", "--", title, text])
     else:
@@ -96,14 +96,14 @@ def _bell(facts: Facts, farm: str, tmux: Sequence[str]) -> None:
 
 
 def _message(facts: Facts, farm: str, tmux: Sequence[str]) -> None:
-    """tmux runs `#(…)` of a message, and expands no option's value: the text is one for a moment."""
+    """tmux would run `#(…)` in a message, but expands no option's value: the text becomes an option."""
     option = f"@af-notice-{os.getpid()}"
     clients = _clients(tmux, "#{client_name}")
     shown = ("display-message", "-d", SHOWN_MILLISECONDS)
     commands = [word for name in clients for word in (*shown, "-c", name, f"#{{{option}}}", ";")]
     if not clients:
         raise NotTold("no terminal is attached to tmux")
-    text = f"{farm}: {_words(facts)} "  # a `;` at its end would be tmux's own
+    text = f"{farm}: {_words(facts)} "  # a `;` at its end would be tmux's own separator
     _run([*tmux, "set-option", "-g", option, text, ";", *commands, "set-option", "-gu", option])
 
 
@@ -112,13 +112,13 @@ def _clients(tmux: Sequence[str], what: str) -> list[str]:
 
 
 def _post(address: str, facts: Facts, farm: str) -> None:
-    """Redirects are not followed: the message is only for that address."""
+    """Does not follow redirects: the message is for that address only."""
     known = {name.removesuffix("_id"): facts.get(f"AF_{name.upper()}") or None for name in _FIELDS}
     body = json.dumps({"version": 1, "farm": farm, **known, "text": f"{farm}: {_words(facts)}"})
     headers = {"Content-Type": "application/json", "User-Agent": "agent-farm"}
     try:
         login, found, _ = urlsplit(address).netloc.rpartition("@")
-        if found:  # urllib would take it for a part of the host's name
+        if found:  # urllib would take the login for a part of the host name
             address = address.replace(f"{login}@", "", 1)
             user, _, password = map(unquote_to_bytes, login.partition(":"))
             headers["Authorization"] = f"Basic {b64encode(user + b':' + password).decode()}"
@@ -126,14 +126,14 @@ def _post(address: str, facts: Facts, farm: str) -> None:
         _opened_in_time(request)
     except urllib.error.HTTPError as error:
         raise NotTold(f"it answered {error.code}") from None
-    except (ValueError, InvalidURL):  # what these say may hold a password
+    except (ValueError, InvalidURL):  # their messages may contain a password
         raise NotTold("it is not a valid address") from None
     except HTTPException as error:
         raise NotTold(f"it does not answer like a web server ({type(error).__name__})") from None
 
 
 def _opened_in_time(request: urllib.request.Request) -> None:
-    """A socket's timeout restarts with each byte: a server that answers drop by drop would never end."""
+    """A socket's timeout restarts with each byte: a server that sends one at a time would never time out."""
     failed: list[Exception] = [TimeoutError("timed out")]
 
     def ask() -> None:
@@ -147,7 +147,7 @@ def _opened_in_time(request: urllib.request.Request) -> None:
     asking.start()
     asking.join(SECONDS)
     if failed:
-        raise failed.pop()  # it holds a connection, and the list would hold it
+        raise failed.pop()  # the error holds a connection, and the list would keep it open
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

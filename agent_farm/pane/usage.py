@@ -1,4 +1,4 @@
-"""What a conversation has used so far, as far as its runtime says it, in a hook or in its transcript."""
+"""Reads how much a conversation has used, as far as its runtime says so in a hook or in its transcript."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 32 * 1024 * 1024  # a longer transcript is not read while a hook wait
 
 
 def usage_of(payload: Mapping[str, object]) -> dict[str, float] | None:
-    """Tokens of the whole conversation, and its cost where that is known; None where nothing is."""
+    """Tokens of the whole conversation, and its cost if known; None if nothing is known."""
     told = payload.get("usage")
     if isinstance(told, dict):
         return _numbers({**told, "cost": payload.get("cost")})
@@ -24,13 +24,13 @@ def usage_of(payload: Mapping[str, object]) -> dict[str, float] | None:
 
 
 def _of_transcript(path: str) -> dict[str, float] | None:
-    """Claude writes each message's own usage, Codex the sum so far."""
+    """Claude records the usage of each message, Codex the sum so far."""
     messages: dict[str, Mapping[str, object]] = {}
     total: Mapping[str, object] | None = None
     for line in _usage_lines(path):
         message = line.get("message")
         if isinstance(message, dict) and isinstance(message.get("usage"), dict):
-            messages[str(message.get("id"))] = message["usage"]  # a streamed message comes more than once
+            messages[str(message.get("id"))] = message["usage"]  # a streamed one is recorded repeatedly
         total = _sum_so_far(line) or total
     if total is not None:
         return _numbers({**total, "cached_tokens": total.get("cached_input_tokens")})
@@ -51,7 +51,7 @@ def _usage_lines(path: str) -> Iterator[Mapping[str, object]]:
                     if isinstance(document, dict):
                         yield document
     except (OSError, ValueError):
-        return  # being written, or gone: the next turn's end tells again
+        return  # being written, or gone: the end of the next turn tries again
 
 
 def _sum_so_far(line: Mapping[str, object]) -> Mapping[str, object] | None:

@@ -1,1 +1,1 @@
-"""Reviewing what builders made: what of it was read, what is new since, and what was said of it."""
+"""Reviewing builders' work: what of it a person has read, what is new since, and what they said about it."""

@@ -1,4 +1,4 @@
-"""A builder's diff as it is read: hunks, what of them is new since they were read, what may be folded."""
+"""A builder's diff for a reader: its hunks, what is new since they were read, what can be folded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 2000  # characters of a line that are shown
 
 
 class LineRead(Struct, frozen=True, omit_defaults=True):
-    """`old` and `new` are its numbers before and after the change."""
+    """`old` and `new` are its line numbers before and after the change."""
 
     sign: Annotated[Literal["+", "-", " ", "…"], Meta(description="…: lines left out; `text` says how many")]
     text: str
@@ -46,7 +46,7 @@ class LineRead(Struct, frozen=True, omit_defaults=True):
 
     @property
     def fate(self) -> str:
-        """What became of a change that is none any more."""
+        """What became of a change that is no longer one."""
         return "back in" if self.sign == "-" else "in its base" if self.new else "out again"
 
     @property
@@ -55,7 +55,7 @@ class LineRead(Struct, frozen=True, omit_defaults=True):
 
 
 class HunkRead(Struct, frozen=True):
-    """`id` stays while its lines are the same, wherever they stand."""
+    """`id` stays the same as long as its lines do, wherever they are."""
 
     id: str
     heading: str
@@ -69,7 +69,7 @@ class HunkRead(Struct, frozen=True):
 
 
 class FileRead(Struct, frozen=True):
-    """`head` is everything to read besides lines: a mode, a former name, a binary or large file."""
+    """`head` is what there is to read besides lines: a mode, a former name, a binary or large file."""
 
     path: str
     former: str
@@ -85,7 +85,7 @@ class FileRead(Struct, frozen=True):
 
 
 def files_read(files: Sequence[FileChange], marks: Marks) -> tuple[FileRead, ...]:
-    """All of it; a file whose changes were read and have all gone again is among them."""
+    """All files, including one whose changes were read and have all gone again."""
     moved = moved_lines(files)
     left = list(marks.gone)
     found = []
@@ -100,7 +100,7 @@ def files_read(files: Sequence[FileChange], marks: Marks) -> tuple[FileRead, ...
 
 
 def counted(files: Sequence[FileChange], marks: Marks) -> tuple[int, int, int]:
-    """Lines that are added and removed, and what is unread."""
+    """The numbers of lines added, removed, and not read yet."""
     added = removed = unread = 0
     for file in files:
         plus = {line.number for line in file.added}
@@ -197,7 +197,7 @@ def _gone(one: Gone) -> LineRead:
 
 
 def shown_text(text: str) -> str:
-    """Bytes that are not text are escaped, and the excess of a long line is counted."""
+    """Escapes bytes that are not text, and cuts a long line, with the number of characters left out."""
     plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return (
         plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} … {len(plain) - _LONGEST} more characters"
@@ -205,7 +205,7 @@ def shown_text(text: str) -> str:
 
 
 def only_unread(files: Sequence[FileRead]) -> tuple[FileRead, ...]:
-    """What is new since it was read, with a few lines around; what is left out is counted in its place."""
+    """Only what is new since it was read, with a few lines around, and how many are left out."""
     found = []
     for file in files:
         if file.unread:

@@ -1,4 +1,4 @@
-"""What is shown of a hunk: its lines, and one line in place of those that tell nobody much."""
+"""What is shown of a hunk: its lines, and one line in place of several that tell little."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEAST = 3
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Says what it hides."""
+    """Stands for `lines`; `text` says what it hides."""
 
     text: str
     lines: tuple[LineRead, ...]
@@ -32,7 +32,7 @@ def folded(file: FileRead, hunk: HunkRead) -> Iterator[LineRead | Fold]:
 
 
 def _why(line: LineRead) -> str:
-    """Lines that follow each other and have the same reason are one fold."""
+    """The reason for folding a line, or ""; adjacent lines with the same reason become one fold."""
     if line.gone or line.sign not in "+-":
         return ""
     if line.moved:
@@ -47,7 +47,7 @@ def _counted(lines: Sequence[LineRead]) -> str:
 
 
 def heading_of(file: FileRead, more: str = "") -> str:
-    """Its name, its lines, and in words whatever else there is to read."""
+    """The file's name, its line counts, and in words whatever else there is to read."""
     kind = "" if file.kind == "changed" else file.kind
     told = ", ".join(filter(None, (kind, _head_words(file), more)))
     return f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told})" if told else "")

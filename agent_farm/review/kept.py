@@ -1,7 +1,7 @@
-"""What is kept of one builder's review: which lines were read, comments, the decision, and what came before.
+"""What is stored of one builder's review: lines that were read, comments, the decision, and what came before.
 
-Line numbers hold in one round: a commit where the work starts, and its tip. `next_round.py` takes them to the
-next one.
+Line numbers hold in one round: from a commit where the work starts to its tip. `next_round.py` translates
+them for the next round.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ T = TypeVar("T")
 MOST_PAST = 20
 _MOST_LINES = 20_000_000
 
-# First and last line, both of them in it.
+# First and last line, both included.
 Ranges = tuple[tuple[int, int], ...]
 Side = Literal["new", "old"]
 
 
 class Round(Struct, frozen=True):
-    """The commit that the work starts at, and its last one."""
+    """The commit where the work starts, and its last one."""
 
     start: str
     tip: str
 
 
 class Gone(Struct, frozen=True):
-    """A change that was read and is there no more: `+` a line that went again, `-` one that is back.
+    """A change that was read and no longer exists: `+` is a line that was removed again, `-` one that is
+    back.
 
-    `line` is where it would stand in the file now, or stands: `there`, since its base has it too.
+    `line` is where it would be in the file now; or, if `there`, where it is, because its base has it, too.
     """
 
     path: str
@@ -45,9 +46,9 @@ class Gone(Struct, frozen=True):
 
 
 class Marks(Struct, frozen=True):
-    """Lines that were read: `added` by files of the tip, `removed` by files of the start.
+    """Lines that were read: `added` by file in the tip, `removed` by file in the start.
 
-    `heads` are what git said of a file apart from its lines.
+    `heads` are what git said about a file besides its lines.
     """
 
     round: Round
@@ -58,7 +59,7 @@ class Marks(Struct, frozen=True):
 
 
 class Comment(Struct, frozen=True):
-    """On lines of a file as it is (`new`) or was (`old`); without a path on all of the work."""
+    """On lines of a file as it is (`new`) or was (`old`); without a path, on all of the work."""
 
     number: int
     text: str
@@ -93,7 +94,7 @@ class Decision(Struct, frozen=True):
 
 
 class Past(Struct, frozen=True):
-    """How it was before something was done."""
+    """The state before something was done."""
 
     done: str
     marks: Marks | None
@@ -108,7 +109,7 @@ class Kept(Struct, frozen=True):
 
     @property
     def round(self) -> Round | None:
-        """In which all line numbers hold: comments have no other one than what was read."""
+        """The round in which all line numbers hold, those of comments included."""
         return self.marks.round if self.marks else None
 
     @property
@@ -117,13 +118,13 @@ class Kept(Struct, frozen=True):
         return named | {*self.marks.added, *self.marks.removed} if self.marks else named
 
     def after(self, done: str, **changed: object) -> Kept:
-        """`done` can be undone."""
+        """The changed review, in which `done` can be undone."""
         past = (*self.past, Past(done, self.marks, self.decision))[-MOST_PAST:]
         return structs.replace(self, past=past, **changed)
 
 
 def load_kept(file: Path) -> Kept:
-    """What cannot be read is refused by name: it holds what a person said."""
+    """A file that cannot be read is refused by name, because it holds what a person said."""
     try:
         found = load(file, Kept)
     except FileNotFoundError:
@@ -135,7 +136,7 @@ def load_kept(file: Path) -> Kept:
 
 
 def _are_lines(marks: Marks) -> bool:
-    """Each is counted out in memory, whoever wrote the numbers."""
+    """Whether the ranges are valid and short enough: each line is kept in memory, whoever wrote them."""
     ranges = [one for some in (*marks.added.values(), *marks.removed.values()) for one in some]
     in_order = all(0 < first <= last for first, last in ranges)
     return in_order and sum(last - first + 1 for first, last in ranges) <= _MOST_LINES
@@ -150,7 +151,7 @@ def ranges_of(lines: Iterable[int]) -> Ranges:
 
 
 def runs(items: Iterable[T], line_of: Callable[[T], int]) -> Iterator[list[T]]:
-    """Those together whose lines follow each other."""
+    """Groups of items on consecutive lines."""
     run: list[T] = []
     for one in items:
         if run and line_of(one) > line_of(run[-1]) + 1:

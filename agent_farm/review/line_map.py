@@ -1,4 +1,4 @@
-"""Where the lines of files went between two trees, by git's own comparison of them."""
+"""Where lines went between two trees, according to git's comparison of these."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from agent_farm.landing.flags.parsed_diff import FileChange, parse_diff
 
 
 class LineMap:
-    """Of one file. Given the parts that differ: where each begins and how long it is, before and after."""
+    """For one file, from the parts that differ: where each begins and how long it is, before and after."""
 
     def __init__(self, parts: Iterable[tuple[int, int, int, int]] = ()) -> None:
-        # git names the line before a part that is empty
+        # for an empty part, git names the line before it
         self._given = list(parts)
         self._parts = [
             (old + (not old_count), old_count, new + (not new_count), new_count)
@@ -21,7 +21,7 @@ class LineMap:
         self._begins = [part[0] for part in self._parts]
 
     def carry(self, line: int) -> int | None:
-        """None for a line that differs or is gone."""
+        """The line's number afterwards; None if it differs or is gone."""
         at = bisect_right(self._begins, line) - 1
         if at < 0:
             return line
@@ -30,17 +30,17 @@ class LineMap:
         return None if after < 0 else new + new_count + after
 
     def back(self) -> LineMap:
-        """The same from its other end."""
+        """The map in the other direction."""
         return LineMap((new, new_count, old, old_count) for old, old_count, new, new_count in self._given)
 
     def place(self, line: int) -> int:
-        """Where it is, or what took its place begins."""
+        """Where the line is, or where its replacement begins."""
         there = self.carry(line)
         return there if there is not None else self._parts[bisect_right(self._begins, line) - 1][2]
 
 
 class TreeMap:
-    """Of all files; `paths` of the old tree that nothing is said of are the same in both."""
+    """For all files; paths that the diff does not mention are the same in both trees."""
 
     def __init__(self, diff: str, large: Iterable[str]) -> None:
         self._lost = set(large)
@@ -50,33 +50,35 @@ class TreeMap:
                 self._files[file.former] = file
 
     def path(self, path: str) -> str | None:
-        """Its name now; None when it is gone, or its lines cannot be compared."""
+        """The file's name now; None if it is gone, or its lines cannot be compared."""
         file = self._files.get(path)
         if path in self._lost or (file and (file.is_gone or file.is_binary)):
             return None
         return file.path if file else path
 
     def lines(self, path: str) -> LineMap:
-        """Of one that has a path."""
+        """The map for a file that `path` finds."""
         file = self._files.get(path)
         parts = file.hunks if file else ()
         return LineMap((hunk.old, hunk.old_count, hunk.new, hunk.new_count) for hunk in parts)
 
     def former(self, path: str) -> str | None:
-        """The name before of one by its name now; None for a new one."""
+        """The former name of a file, given its name now; None for a new file."""
         file = next((one for one in self._files.values() if one.path == path and not one.is_gone), None)
         return file.former if file else None
 
     def text(self, path: str, line: int) -> str:
-        """Of a line that differs or is gone."""
+        """The text of a line that differs or is gone."""
         file = self._files.get(path)
         return next((one.text for one in file.removed if one.number == line), "") if file else ""
 
 
 class Anchors:
-    """Lines of the old tip that neither round changes: around them, the new tip has to have the same order.
+    """Lines of the old tip that neither round changes; in the new tip, lines around them must be in the same
+    order.
 
-    Of two lines that changed places git may call the one or the other moved, in each comparison as it likes.
+    Of two lines that changed places, git may consider either the one that moved, differently in each
+    comparison.
     """
 
     def __init__(self, before: LineMap, between: LineMap, after: LineMap) -> None:
@@ -84,7 +86,7 @@ class Anchors:
         self._known: dict[int, dict[int, int]] = {-1: {0: 0}, 1: {}}
 
     def hold(self, old: int, new: int) -> bool:
-        """Whether it stands between the same ones as before."""
+        """Whether the line is between the same anchors as before."""
         return self._next(old, -1) < new < self._next(old, 1)
 
     def _next(self, line: int, by: int) -> int:

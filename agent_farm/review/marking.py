@@ -1,4 +1,4 @@
-"""Marking what was read: a hunk, a file or all of a diff."""
+"""Marks a hunk, a file or a whole diff as read or unread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def marked(
     hunk: str | None = None,
     unread: bool = False,
 ) -> Marks:
-    """With one hunk, one file or all of it read, or to be read again."""
+    """The marks after one hunk, one file or everything was read, or marked unread."""
     lines = _Lines(marks)
     heads = dict(marks.heads)
     raw = {(shown_text(file.path), key_of(file)[0]): file for file in files}
@@ -43,7 +43,7 @@ def marked(
 
 
 class _Lines:
-    """The lines that are marked, while some are added or taken away."""
+    """The marked lines as sets, while marks are added or removed."""
 
     def __init__(self, marks: Marks) -> None:
         self.added = {name: set(lines_in(ranges)) for name, ranges in marks.added.items()}

@@ -1,4 +1,4 @@
-"""What a reader may fold: lines that only stand elsewhere now, and lines where only white space differs."""
+"""Finds lines that a reader may fold: moved lines, and lines in which only white space differs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from agent_farm.landing.flags.parsed_diff import FileChange, Hunk, Line
 from agent_farm.review.kept import runs
 
-_LEAST_LINES, _LEAST_LETTERS = 3, 30  # as small as that, lines are alike by chance
+_LEAST_LINES, _LEAST_LETTERS = 3, 30  # shorter runs of lines are often equal by chance
 _MOST_LINES = 50_000
-# Where a line begins says what it belongs to.
+# Files in which a line's indentation has a meaning.
 _INDENTED = re.compile(
     r"\.(?:pyi?|ya?ml|haml|slim|pug|sass|styl|coffee|nim|fs|hs|mk|rst|md)$|(?:^|/)[Mm]akefile"
 )
 _QUOTES = re.compile(r"[\"'`]")
 
-# Of a changed line: its file, its sign and its number.
+# A changed line: its file, its sign and its number.
 Place = tuple[str, str, int]
 
 
 def moved_lines(files: Sequence[FileChange]) -> dict[Place, str]:
-    """Where lines were before, or are now, that were taken out in one place and put into another together."""
+    """Where lines were before, or are now, that were moved as a block."""
     out = [run for file in files for run in _runs(file, "-")]
     put = [run for file in files for run in _runs(file, "+")]
     if sum(len(lines) for _, lines in (*out, *put)) > _MOST_LINES:
@@ -71,7 +71,7 @@ def _is_enough(lines: Sequence[Line]) -> bool:
 
 
 def only_spaces(path: str, hunk: Hunk) -> set[int]:
-    """Indexes of lines that are replaced by the same but for white space that means nothing there."""
+    """Indexes of lines that differ from their replacement only in white space without meaning."""
     found: set[int] = set()
     for begin, end in changed_runs(hunk):
         run = hunk.lines[begin:end]
@@ -89,7 +89,7 @@ def changed_runs(hunk: Hunk) -> Iterator[tuple[int, int]]:
 
 
 def _plain(path: str, text: str) -> str:
-    """White space inside a string must be kept."""
+    """The line without white space that has no meaning; inside a string, it has."""
     kept = text.rstrip()
     body = kept.lstrip()
     indent = kept[: len(kept) - len(body)] if _INDENTED.search(path) else ""

@@ -1,8 +1,8 @@
-"""From one round of a builder's work to the next: what was read stays read exactly where it is unchanged.
+"""Carries marks from one round of a builder's work to the next: exactly what is unchanged stays read.
 
-A line counts as read only if git's comparison of both tips (for one that was removed: of both starts) finds
-that very line again, and it still is a change. So it does not matter whether commits were added, amended or
-moved onto another base, and nothing is taken for read because it looks like something that was.
+A line only counts as read if git's comparison of both tips (for a removed line: of both starts) finds that
+very line again, and it is still a change. So it does not matter whether commits were added, amended or
+rebased, and nothing counts as read because it resembles something that was.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Changes:
 
 
 def key_of(file: FileChange) -> str:
-    """One that became a link, say, is a file that is gone and a new one."""
+    """The key of a change; a file that became a link, for example, is one file gone and another new."""
     return f"{'-' if file.is_gone else '+'}{file.path}"
 
 
@@ -55,7 +55,7 @@ _LESS = (
 
 
 def head_of(file: FileChange) -> str:
-    """What there is to read about a file besides its lines; "" if there is nothing."""
+    """What there is to read about a file besides its lines; "" if nothing."""
     has_lines = bool(file.hunks)
     rows = (row for row in file.head if not has_lines or not row.startswith(_LESS))
     return "\n".join(row for row in rows if not row.startswith(("similarity ", "dissimilarity ")))
@@ -63,9 +63,9 @@ def head_of(file: FileChange) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one round, whose changes are `before`, to another, whose changes are `files`.
+    """The step from one round, with the changes `before`, to another, with the changes `files`.
 
-    `lines_of` reads a file of its tip.
+    `lines_of` reads a file in the new tip.
     """
 
     to: Round
@@ -103,14 +103,14 @@ class Step:
                 elif there in here.added.get(now, ()):
                     if anchors is None or anchors.hold(line, there):
                         kept.append(there)
-                else:  # its base has it too, or git now marks the other of two equal lines as new
+                else:  # its base has it, too; or git now takes the other of two equal lines as new
                     gone.append(Gone(now, there, "+", self._text(now, there), there=True))
             if kept:
                 found[now or path] = ranges_of(kept)
         return found
 
     def _removed(self, before: Mapping[str, Ranges], here: Changes, gone: list[Gone]) -> dict[str, Ranges]:
-        """A line that is removed no more stands in the tip again, unless its base has dropped it."""
+        """A line that is no longer removed is in the tip again, unless its base has dropped it."""
         found: dict[str, Ranges] = {}
         paths = {file.former: file.path for file in self.files if not file.is_new and not file.is_gone}
         for path, ranges in before.items():
@@ -138,7 +138,7 @@ class Step:
         return Anchors(self.before.lines(former), self.starts.lines(former), self._onwards(now))
 
     def _onwards(self, path: str) -> LineMap:
-        """From the start to the tip of the new round."""
+        """The map from the start of the new round to its tip."""
         file = next((file for file in self.files if file.path == path and not file.is_gone), None)
         return LineMap(_bare(file) if file else ())
 
@@ -151,7 +151,7 @@ class Step:
         return structs.replace(one, path=now, line=self.tips.lines(one.path).place(one.line)) if now else one
 
     def comment(self, comment: Comment) -> Comment:
-        """At its place now. What was once answered or outdated stays so."""
+        """The comment at its present place. Once answered or outdated, it stays so."""
         if not comment.path:
             return comment if comment.delivery == "draft" else structs.replace(comment, fate="answered")
         trees = self.tips if comment.side == "new" else self.starts
@@ -170,7 +170,7 @@ class Step:
 
 
 def _bare(file: FileChange) -> Iterator[tuple[int, int, int, int]]:
-    """The parts that differ, without the lines around them, as git writes them."""
+    """The parts that differ, without context lines, in git's notation."""
     for hunk in file.hunks:
         old, new = hunk.old + (not hunk.old_count), hunk.new + (not hunk.new_count)
         for same, lines in groupby(hunk.lines, lambda line: line.sign == " "):

@@ -1,4 +1,4 @@
-"""What builders have to be reviewed now, read from git for all of them at once."""
+"""Reads from git, for all builders at once, what there is to review."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from agent_farm.review.next_round import Step
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One builder's work. `marks` and `comments` are those of `kept`, as they stand in this round.
+    """One builder's work. `marks` and `comments` are those in `kept`, translated to this round.
 
-    `lost`: git has no more what was read, so that all of it is unread again.
+    `lost`: git no longer has what was read, so all of it counts as unread.
     """
 
     record: BuilderRecord
@@ -44,7 +44,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why one cannot be reviewed."""
+    """Why a builder's work cannot be reviewed."""
 
     record: BuilderRecord
     error: AgentFarmError
@@ -52,7 +52,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What each has checked out; `trouble` says of the others why they cannot be reviewed."""
+    """What each builder has checked out; `trouble` says why others cannot be reviewed."""
 
     records: Sequence[BuilderRecord]
     of: Mapping[str, CheckedOut]
@@ -60,7 +60,7 @@ class Heads:
 
 
 def heads_of(farm: Farm, records: Sequence[BuilderRecord]) -> Heads:
-    """Without a git process."""
+    """Read without a git process."""
     out: dict[str, CheckedOut] = {}
     trouble: dict[str, AgentFarmError] = {}
     for record in records:
@@ -73,14 +73,14 @@ def heads_of(farm: Farm, records: Sequence[BuilderRecord]) -> Heads:
 
 
 def results_of(farm: Farm, heads: Heads, tip: str | None = None) -> list[Result | Trouble]:
-    """Of what each has committed: up to `tip`, if that is given."""
+    """What each builder has committed, up to `tip` if that is given."""
     kept: dict[str, Kept] = {}
     trouble = dict(heads.trouble)
     rounds, trees = _rounds(farm, heads, {id: tip or one.name for id, one in heads.of.items()}, trouble)
     for id in rounds:
         try:
             kept[id] = load_kept(farm.run(id).review)
-        except AgentFarmError as error:  # the others are there to be read
+        except AgentFarmError as error:  # the others can still be reviewed
             trouble[id] = error
     files, steps = compared(farm.repository, {id: rounds[id] for id in kept}, kept, trees)
     return [
@@ -94,7 +94,7 @@ def results_of(farm: Farm, heads: Heads, tip: str | None = None) -> list[Result 
 def _rounds(
     farm: Farm, heads: Heads, names: Mapping[str, str], trouble: dict[str, AgentFarmError]
 ) -> tuple[dict[str, Round], dict[str, str]]:
-    """And the trees of commits that were met on the way."""
+    """The round of each, and the trees of commits found on the way."""
     records = [record for record in heads.records if record.id in names]
     begun = (record.base_commit for record in records)
     questions: dict[str | None, Callable[[], Any]] = {
@@ -125,7 +125,7 @@ def compared(
     kept: Mapping[str, Kept],
     trees: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, tuple[FileChange, ...]], Steps]:
-    """What each round changes, and the diff from the one that was read: None if git no longer has it.
+    """What each round changes, and the step from the round that was read: None if git no longer has that.
 
     `trees` are those of commits that are known already.
     """
@@ -154,7 +154,7 @@ def compared(
 def _with_trees_of(
     repository: Repository, known: Mapping[str, str], rounds: Sequence[Round]
 ) -> dict[str, str]:
-    """And those of the commits of `rounds`, as far as git still has them."""
+    """The known trees, and those of the commits in `rounds`, as far as git still has them."""
     unknown = {commit for one in rounds for commit in (one.start, one.tip)} - known.keys()
     return {**known, **(dict(resolve_trees(repository, unknown).values()) if unknown else {})}
 
@@ -167,7 +167,7 @@ def _maps(
 
 
 def carried_marks(repository: Repository, marks: Marks | None, result: Result) -> Marks:
-    """Marks of another round, moved to this one; none if git no longer has it."""
+    """Marks from another round, translated to this one; none if git no longer has that round."""
     if marks is None or marks.round == result.round:
         return marks or Marks(result.round)
     _, steps = compared(repository, {"": result.round}, {"": Kept(marks)})

@@ -1,4 +1,4 @@
-"""Which parts of code are keywords, strings and the like, by the name of its file."""
+"""Finds keywords, strings and the like in code, in the language that a file's name suggests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_tokens(file: FileRead) -> FileRead:
 
 
 def tokens_of_hunk(file: FileRead, hunk: HunkRead) -> dict[int, Tokens]:
-    """By the index of the line; both sides are read for themselves."""
+    """By line index; the old and the new side are parsed separately."""
     try:
         lexer = get_lexer_for_filename(file.path, stripnl=False, ensurenl=False)
     except ClassNotFound:

@@ -1,4 +1,4 @@
-"""Which characters of a changed line differ from the line that it takes the place of."""
+"""Finds the characters in which a changed line differs from the line that it replaces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agent_farm.review.moved import changed_runs
 Spans = tuple[tuple[int, int], ...]
 
 _WORD = re.compile(r"\w+|\s+|.")
-_MOST_LINES, _MOST_CHARACTERS = 60, 400  # beyond it, marks tell nobody anything
+_MOST_LINES, _MOST_CHARACTERS = 60, 400  # beyond this, marks would not help
 _ALIKE = 0.4
 
 
 def word_marks(hunk: Hunk) -> dict[int, Spans]:
-    """By the index of the line in the hunk; lines that have little in common get none."""
+    """By line index in the hunk; lines that have little in common get none."""
     found: dict[int, Spans] = {}
     for begin, end in changed_runs(hunk):
         run = hunk.lines[begin:end]

@@ -1,7 +1,7 @@
-"""AI coding CLIs as runtimes: what each one needs to be started, locked, followed and resumed.
+"""AI coding CLIs as runtimes: how each one is started, locked, followed and resumed.
 
-`get_adapter(name)` is the way in. One literal table, no discovery; an adapter's module is imported only
-when it is asked for, so that `af --help` pays for none of them. So it is with the classes named here.
+Use `get_adapter(name)`. There is one literal table and no discovery; an adapter's module is only imported
+when the adapter is asked for, so `af --help` imports none. The classes named below are loaded the same way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HOMES = {
     "RuntimeResult": "result",
 }
 
-# name -> (module, class); the order is the order in which a default is looked for, demo never being one
+# name -> (module, class). A default is looked for in this order; demo is never the default.
 ADAPTERS = {
     "claude-code": ("claude_code", "ClaudeCodeAdapter"),
     "codex": ("codex", "CodexAdapter"),
@@ -59,13 +59,13 @@ def adapter_names(root: Path | None = None) -> tuple[str, ...]:
     """The shipped runtimes, then those that the repository at `root` declares in agent_runtime.json."""
     try:
         declared = tuple(_declared(root))
-    except AgentFarmError:  # it is said where one of them is wanted
+    except AgentFarmError:  # reported where one of them is needed
         declared = ()
     return (*ADAPTERS, *(name for name in declared if name not in ADAPTERS))
 
 
 def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
-    """A new adapter; ValueError listing what exists when there is none of that name, or what hides it."""
+    """A new adapter; if there is none, ValueError with the names that exist, or what is wrong."""
     if name in ADAPTERS:
         adapter: RuntimeAdapter = _load(*ADAPTERS[name])()
         return adapter
@@ -81,12 +81,12 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
 
 
 def vendor_keys() -> frozenset[str]:
-    """The credentials of all AI vendors: a CLI keeps its own and gets none of the others'."""
+    """The credentials for all AI providers: a CLI gets those for its own, and no others."""
     return frozenset(key for name in ADAPTERS for key in get_adapter(name).cli.keys)
 
 
 def vendor_variables(environ: Iterable[str]) -> set[str]:
-    """Of these names the ones that a shipped CLI may read, in whichever way it is started."""
+    """Those names that a shipped CLI may read, however it is started."""
     names, families = set[str](), list[str]()
     for name in ADAPTERS:
         cli = get_adapter(name).cli

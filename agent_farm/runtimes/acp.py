@@ -1,4 +1,4 @@
-"""Any agent that speaks the Agent Client Protocol, headless: agent_runtime.json declares it."""
+"""Drives any agent that speaks the Agent Client Protocol, headless; agent_runtime.json declares it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from agent_farm.runtimes.mcp_config import locked_name
 from agent_farm.runtimes.result import Usage
 from agent_farm.runtimes.skills import skill_commands
 
-# -E -P instead of -I: the package may be installed for the user only
+# -E -P instead of -I, because the package may be installed for this user only
 WORKER = (sys.executable, "-E", "-P", "-m", "agent_farm.runtimes.acp_worker")
 _NOT_LOGGED_IN = -32000
 
 
 class AcpEvents(LineParser):
-    """What the worker tells: the agent's own session updates, and how the turn ended."""
+    """Parses what the worker prints: the agent's session updates, and how the turn ended."""
 
-    _begins_anew = False  # the answer is what is said after the last call of a tool
+    _begins_anew = False  # the answer is the text after the last tool call
     _spent: float | None = None
 
     def event(self, event: Event) -> None:
@@ -56,7 +56,7 @@ class AcpEvents(LineParser):
             self._spent = float(update["cost"]["amount"])
 
     def _tool(self, key: str, update: Mapping[str, Any]) -> None:
-        """Reported piece by piece, and by some agents only when it is done."""
+        """A call is reported in pieces, and by some agents only when it is done."""
         if key not in self.calls:
             self.speaks()
             self._begins_anew = True
@@ -87,14 +87,14 @@ class AcpEvents(LineParser):
 
 
 def _usage(response: Mapping[str, Any]) -> Usage:
-    """In the protocol's words, else in older ones."""
+    """Read from the protocol's fields, or from older ones."""
     told = response.get("usage")
     if told is None:
         counts = ((response.get("_meta") or {}).get("quota") or {}).get("token_count") or {}
         return Usage(number(counts.get("input_tokens")), number(counts.get("output_tokens")))
     read, written = number(told.get("cachedReadTokens")), number(told.get("cachedWriteTokens"))
     given, made = number(told["inputTokens"]), number(told["outputTokens"])
-    if given + made == number(told["totalTokens"]):  # what came from a cache is counted among them
+    if given + made == number(told["totalTokens"]):  # the input includes what came from a cache
         given -= read + written
     return Usage(max(0, given), made, read, written)
 
@@ -140,7 +140,7 @@ ACP = Cli(
 
 
 class AcpAdapter(CliAdapter):
-    """A headless run holds our worker, which is the agent's client (`acp_worker.py`)."""
+    """A headless run starts our worker, which is the agent's client (`acp_worker.py`)."""
 
     def __init__(self, runtime: AcpRuntime) -> None:
         self.runtime = runtime

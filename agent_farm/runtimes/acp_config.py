@@ -1,13 +1,12 @@
-"""An agent that speaks the Agent Client Protocol, as agent_runtime.json declares it.
+"""An agent that speaks the Agent Client Protocol, as declared in agent_runtime.json.
 
     {"runtimes": {"goose": {"acp": ["goose", "acp"], "env": ["OPENAI_API_KEY"]}}}
 
-`acp` is its command; a first word with a slash in it is a file of the repository, and {server} stands for
-the name of the farm's MCP server, for agents that can be told which of all to use. `env` names the variables
-that it may have, `set` gives it more, in which {home} is a directory of its own that lasts as long as its
-conversations. `auth` is the way to log in that it is told to use, `modes` the session mode for each of ask,
-edit and all, where an agent has to be put into one. `install` says how to get it. `timeout_minutes`
-(default 30) bounds a turn.
+`acp` is its command: a first word with a slash is a file of the repository, and {server} stands for the name
+of the farm's MCP server, for agents that can be told which server to use. `env` names the variables it gets;
+`set` adds variables, in which {home} is a directory of its own that lasts as long as its conversations.
+`auth` is the method by which it should log in. `modes` gives the session mode for ask, edit and all, if the
+agent has to be put into one. `install` says how to get it. `timeout_minutes` (default 30) limits a turn.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class AcpRuntime(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """All of it that a person agrees to: also a mode, in which it may ask about nothing."""
+        """Everything that a person approves: a mode, too, since the agent may ask for nothing in it."""
         return "\n".join(
             [
                 shlex.join(self.acp),
@@ -53,7 +52,7 @@ class AcpRuntime(msgspec.Struct, frozen=True):
 
 
 def acp_runtime(root: Path, name: str, given: Any) -> AcpRuntime:
-    """ValueError, msgspec's too, when its entry is wrong."""
+    """Raises ValueError, msgspec's included, if the entry is wrong."""
     entry = msgspec.convert(given, AcpRuntime)
     program, *words = entry.acp
     if os.sep in program and not os.path.isabs(program):

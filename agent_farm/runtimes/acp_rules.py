@@ -1,4 +1,4 @@
-"""What an ACP agent may do that asks: answered from the permissions of the run, since nobody is there."""
+"""Answers an ACP agent's permission requests from the run's permissions, since nobody is there to ask."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHELLS_OWN = re.compile(r"[;&|<>()$`\\\n]")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call of a tool: `titles` are all that it was called, `paths` all that it says it is about."""
+    """A tool call: `titles` are all names it was given, `paths` all paths that it mentions."""
 
     kind: str | None
     titles: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`server` is the farm's, `commands` start the directory's own skills; the rest is as in Bounds."""
+    """`server` is the farm's, `commands` start the directory's own skills; for the rest see Bounds."""
 
     permissions: str
     server: str
@@ -55,7 +55,7 @@ class Rules:
         return not any(_lies_in(path, self.cwd, self.hides) for path in asked.paths)
 
     def _is_the_farms(self, titles: Sequence[str]) -> bool:
-        """Agents say it their own way: farm_send, farm-send, send (farm MCP Server)."""
+        """Agents write the name in various ways: farm_send, farm-send, send (farm MCP Server)."""
         word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(self.server)}(?![A-Za-z0-9])")
         return any(word.search(title) for title in titles)
 
@@ -71,7 +71,7 @@ class Rules:
 
 
 def asked_of(call: Mapping[str, Any], before: Mapping[str, Any]) -> Asked:
-    """From a permission request and what was told of the same call `before`."""
+    """From a permission request, and what was reported of the same call `before`."""
     parts = (before, call)
     given = {**_table(before.get("rawInput")), **_table(call.get("rawInput"))}
     titles = tuple(str(part["title"]) for part in parts if part.get("title"))
@@ -90,7 +90,7 @@ def asked_of(call: Mapping[str, Any], before: Mapping[str, Any]) -> Asked:
 
 
 def option_for(options: Sequence[Mapping[str, Any]], *, allowed: bool) -> str | None:
-    """The option for this one time, or for ever if there is no other; None: cancel."""
+    """The option for this one time, or for ever if there is no other; None means cancel."""
     word = "allow" if allowed else "reject"
     ids = {option["kind"]: str(option["optionId"]) for option in options}
     return ids.get(f"{word}_once") or ids.get(f"{word}_always")
@@ -101,6 +101,6 @@ def _table(value: object) -> Mapping[str, Any]:
 
 
 def _lies_in(path: str, cwd: str, places: Sequence[str]) -> bool:
-    """Links followed: what is written through one lies where it leads."""
+    """Follows links: what is written through a link is where the link leads."""
     real = Path(os.path.realpath(os.path.join(cwd, path)))
     return any(real.is_relative_to(os.path.realpath(place)) for place in places)

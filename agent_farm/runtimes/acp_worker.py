@@ -1,8 +1,8 @@
-"""The client of an ACP agent, in a clean process of its own: one prompt, its turn, and the agent's end.
+"""The client of an ACP agent, in a process of its own: sends one prompt, follows the turn, ends the agent.
 
-A JSON object on standard input says what to do; every message goes out as one line of JSON. Started as
-`python -E -P -m agent_farm.runtimes.acp_worker`; the library takes half a second to import, which nobody
-else pays. The agent gets the environment of this process, in which only the declared variables are.
+A JSON object on standard input is the order; every message goes out as one line of JSON. Run as
+`python -E -P -m agent_farm.runtimes.acp_worker`; only this process pays the half second that importing the
+library takes. The agent gets this process's environment, which has only the declared variables.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from agent_farm.runtimes.console.reporting import emit
 from agent_farm.runtimes.environment import MCP_TOKEN
 
 _MESSAGE_LIMIT = 1 << 25
-_QUIET_SECONDS = 0.3  # some go on telling the history after they said that it is loaded
+_QUIET_SECONDS = 0.3  # some agents go on sending the history after they said that it is loaded
 _LONGEST_HISTORY = 30.0
 
 
 class Refused(Exception):
-    """The agent cannot do what is wanted of it; the first word is the kind of the failure."""
+    """The agent cannot do what is wanted; `kind` is the kind of failure."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 class _Client:
-    """Hears the agent, and answers what it asks."""
+    """Receives the agent's updates, and answers its requests."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -45,7 +45,7 @@ class _Client:
         self.heard = asyncio.Event()
 
     def on_connect(self, conn: object) -> None:
-        """The library wants it to be there."""
+        """Required by the library."""
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         self.heard.set()
@@ -61,7 +61,7 @@ class _Client:
         call = _plain(tool_call)
         before = self._calls.setdefault(call["toolCallId"], {})
         allowed = self._rules.allow(asked_of(call, before))
-        if not before:  # of some agents this is the first that is heard of it
+        if not before:  # the first that some agents report of a call
             emit({"type": "update", "update": {**call, "sessionUpdate": "tool_call"}})
         option = option_for([_plain(one) for one in options], allowed=allowed)
         if option is None:
@@ -116,7 +116,7 @@ async def _turn(agent: Any, client: _Client, order: Mapping[str, Any]) -> int:
 
 
 async def _session(agent: Any, client: _Client, order: Mapping[str, Any]) -> str:
-    """A session with the farm's server, in the mode and with the model that were asked for."""
+    """A session with the farm's server, in the requested mode and with the requested model."""
     name = order["name"]
     told = await agent.initialize(
         protocol_version=acp.PROTOCOL_VERSION,
@@ -150,7 +150,7 @@ async def _session(agent: Any, client: _Client, order: Mapping[str, Any]) -> str
 async def _resumed(
     agent: Any, client: _Client, told: Any, order: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Any:
-    """Without its history if the agent can do that; otherwise the history is ignored."""
+    """Resumes without the history if the agent can; otherwise the history that it sends is ignored."""
     capabilities = told.agent_capabilities
     try:
         if capabilities.session_capabilities and capabilities.session_capabilities.resume:
@@ -190,7 +190,7 @@ def _model_option(made: Any, name: str) -> str:
 
 
 def _words(error: Any) -> str:
-    """Many put into `data` what went wrong."""
+    """Many agents put what went wrong into `data`."""
     data = error.data if isinstance(error.data, dict) else {}
     details = data.get("details") or data.get("message")
     return f"{error}: {details}" if details else str(error)

@@ -1,4 +1,4 @@
-"""A runtime as its callers see it: a description, a Launch for a pane, a result for a headless run."""
+"""A runtime as callers see it: a description, a Launch for a pane, and a result for a headless run."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def require_model(model: str | None) -> str | None:
-    """It becomes an argument, and a repository may name it: never an option of the CLI."""
+    """It becomes an argument, and a repository may choose it, so it must not look like an option."""
     if model is not None and not is_no_option(model):
         raise UsageError(f"{model!r} cannot be the name of a model", hint="af config list")
     return model
 
 
 def require_adapter(name: str, root: Path | None, *, command: str | None = None) -> RuntimeAdapter:
-    """`command` is a command to try with the name that was probably meant."""
+    """`command` is suggested in the error, with the name that was probably meant."""
     try:
         return get_adapter(name, root)
     except ValueError as error:
@@ -57,7 +57,7 @@ def no_runtime(problems: Sequence[str], *, hint: str) -> ToolMissing:
 
 
 class RuntimeAdapter(ABC):
-    """`cli` says what the runtime is. `engine.CliAdapter` is the one for every AI CLI."""
+    """`cli` describes the runtime. `engine.CliAdapter` is the adapter for every AI CLI."""
 
     cli: Cli
 
@@ -72,7 +72,7 @@ class RuntimeAdapter(ABC):
     def problem(
         self, env: Mapping[str, str], *, command: Sequence[str] | None = None, model: str | None = None
     ) -> str | None:
-        """None, or why it cannot be started and what to do; looks, and starts nothing."""
+        """None, or why it cannot be started and what to do; looks without starting anything."""
         return self.program_problem(env, command) or self.cli.login(env, model)
 
     def program_problem(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
@@ -84,7 +84,7 @@ class RuntimeAdapter(ABC):
         return self.version_problem(version) if version else None
 
     def version_problem(self, version: str) -> str | None:
-        """None, or what to do about a version with which it is known not to work, or not known to."""
+        """None, or what to do if it is known not to work with this version, or not known to."""
         cli = self.cli
         if cli.oldest and is_older(version, cli.oldest):
             return f"{cli.binary} {version} is too old, {cli.oldest} is needed; {cli.install}@latest"
@@ -94,12 +94,12 @@ class RuntimeAdapter(ABC):
         return None
 
     def version_note(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
-        """What is good to know of the version that is installed."""
+        """What is worth knowing about the installed version."""
         version = self._version(env, command)
         return self.unfamiliar(version) if version else None
 
     def unfamiliar(self, version: str) -> str | None:
-        """None, or that it was never tried with a version as this one."""
+        """None, or a note that no version like this one was ever tried."""
         if not self.cli.tried or major_of(version) == major_of(self.cli.tried):
             return None
         return (
@@ -108,14 +108,14 @@ class RuntimeAdapter(ABC):
         )
 
     def _version(self, env: Mapping[str, str], command: Sequence[str] | None) -> str | None:
-        """The installed version, according to its files; a command of the user's is the user's choice."""
+        """The installed version, according to its files; not checked for a command that the user chose."""
         found = None if command or not self.cli.oldest else self.find_command(env)
         return installed_version(found[0], self.cli.install.rpartition(" ")[2]) if found else None
 
     def find_command(
         self, env: Mapping[str, str], command: Sequence[str] | None = None
     ) -> tuple[str, ...] | None:
-        """The argv prefix that starts it: the configured command, else its binary on the PATH of `env`."""
+        """The argv prefix that starts it: the configured command, else its binary on the PATH in `env`."""
         words = tuple(command) if command else (self.binary_name,)
         found = shutil.which(words[0], path=env.get("PATH", os.defpath))
         if found is None and not command:
@@ -123,14 +123,14 @@ class RuntimeAdapter(ABC):
         return (os.path.abspath(found), *words[1:]) if found else None
 
     def new_conversation_id(self) -> str | None:
-        """An id to start the next conversation under; None when the runtime chooses and reports it."""
+        """An id for the next conversation; None if the runtime chooses and reports it."""
         if not self.cli.words.begin:
             return None
         return str(uuid.uuid4())
 
     @abstractmethod
     def interactive(self, start: Start) -> Launch:
-        """How to start it in a pane; the files it needs are in the Launch, nothing is written here."""
+        """How to start it in a pane; the Launch contains the files it needs, and nothing is written here."""
 
     async def invoke(
         self,
@@ -154,11 +154,11 @@ class RuntimeAdapter(ABC):
     ) -> RuntimeResult:
         """One headless run. Failures of the run are in the result; only cancellation is raised.
 
-        `home` is a private directory in which the runtime may keep its conversations from run to run;
-        without it a run cannot be resumed where the runtime's own home may not be used. `on_progress` gets
-        what the run has come to, whenever it has come further.
+        `home` is a private directory in which the runtime may keep conversations between runs. Without it, a
+        run cannot be resumed if the runtime's own home must not be used. `on_progress` gets the result so
+        far, whenever there is more.
         """
-        from agent_farm.runtimes.one_run import result_of  # dataclasses, which no pane needs
+        from agent_farm.runtimes.one_run import result_of  # loads dataclasses, which no pane needs
 
         def start() -> Start:
             return structs.replace(
@@ -181,24 +181,24 @@ class RuntimeAdapter(ABC):
     def _locked_start(
         self, place: Path, env: Mapping[str, str], model: str | None, servers: GivenServers
     ) -> Start:
-        """What a headless run in `place` may have; where else its files lie is said when it begins."""
+        """What a headless run in `place` gets; where its files go is decided when it begins."""
         own, server = self.own_environment(env, model), one_server(servers)
         return Start("headless", own, place, home=place, place=place, top=place, server=server, model=model)
 
     def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
-        """What of a headless run's environment is for this runtime."""
+        """The part of a headless run's environment that is for this runtime."""
         return without_foreign_keys(env, self.cli.own_variables(env, model))
 
     @abstractmethod
     async def run_headless(self, start: Start) -> RuntimeResult:
-        """The run itself, with its command found and the environment its own."""
+        """Run it; `start` has the command and the runtime's own environment."""
 
     def build_config_file(self, mcp_servers: GivenServers, tmp_dir: Path) -> Path:
-        """Write the MCP configuration in the runtime's own form into the existing `tmp_dir`."""
+        """Write the MCP configuration, in the runtime's own format, into the existing `tmp_dir`."""
         path = tmp_dir / self.cli.config_file
         document = self.cli.config(as_servers(mcp_servers))
         if path.suffix == ".toml":
-            import tomli_w  # one CLI's
+            import tomli_w  # only one CLI needs it
 
             replace_file(path, tomli_w.dumps(document))
         else:
@@ -206,7 +206,7 @@ class RuntimeAdapter(ABC):
         return path
 
     def parse_system_prompt_file(self, config_dir: Path) -> str:
-        """The text of CLAUDE.md in `config_dir`; empty when there is none."""
+        """The text of CLAUDE.md in `config_dir`; empty if there is none."""
         try:
             return (config_dir / "CLAUDE.md").read_text(encoding="utf-8")
         except FileNotFoundError:

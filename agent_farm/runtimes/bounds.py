@@ -1,4 +1,4 @@
-"""Bounds: what of the files around a headless run it may read and may not change."""
+"""Bounds: which files around it a headless run may read, and which it may not change."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from msgspec import Struct
 
 
 class Bounds(Struct, frozen=True):
-    """Beside its working directory, in which it may do what its permissions say.
+    """Limits besides the working directory, where its permissions apply.
 
-    `own` is the directory whose `skills/` may run and whose CLAUDE.md is in the system prompt; without one
-    it is the working directory. `reads` are directories that it may read, but not what lies in `hides`;
-    `keeps` are files and directories that it may not change, wherever they lie.
+    `own` is the directory whose `skills/` may run and whose CLAUDE.md is in the system prompt; by default the
+    working directory. `reads` are directories that it may read, except what is in `hides`; `keeps` are files
+    and directories that it must not change, wherever they are.
     """
 
     own: Path | None = None

@@ -27,7 +27,7 @@ from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.worktree_facts import main_checkout
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-# instead of a login of its own it uses the cloud's
+# these use a cloud's login instead of its own
 CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 
@@ -39,7 +39,7 @@ def has_key(env: Environment) -> bool:
 def _login(env: Environment, model: str | None) -> str | None:
     home = Path(env.get("HOME", os.sep))
     config_home = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    # on macOS the login is in the keychain; what can be seen is that someone logged in once
+    # on macOS the login is in the keychain; all that can be seen is that somebody logged in once
     in_keychain = sys.platform == "darwin" and (home / ".claude.json").exists()
     if has_key(env) or (config_home / ".credentials.json").exists() or in_keychain:
         return None
@@ -50,7 +50,7 @@ def _login(env: Environment, model: str | None) -> str | None:
 
 
 def bundled_claude() -> Path | None:
-    """The `claude` inside claude_agent_sdk, found without the second that importing it takes."""
+    """The `claude` inside claude_agent_sdk, found without importing that, which would take a second."""
     spec = find_spec("claude_agent_sdk")
     if spec is None or not spec.origin:
         return None
@@ -60,20 +60,20 @@ def bundled_claude() -> Path | None:
 
 def _environment(start: Start) -> dict[str, str]:
     env = {
-        "CLAUDE_CODE_SANDBOXED": "1",  # the folder is trusted: the farm made it
-        "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # --setting-sources "" leaves CLAUDE.md out
+        "CLAUDE_CODE_SANDBOXED": "1",  # trusts the folder, which the farm made
+        "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # --setting-sources "" leaves out CLAUDE.md
         "DISABLE_AUTOUPDATER": "1",
     }
     if start.permissions == "all" and os.geteuid() == 0:
-        env["IS_SANDBOX"] = "1"  # claude refuses bypassPermissions to root without it
+        env["IS_SANDBOX"] = "1"  # otherwise claude refuses bypassPermissions to root
     return env
 
 
 def _flags(start: Start) -> list[str]:
-    """The lock: our MCP file alone, no user or project settings, yet the project's CLAUDE.md.
+    """The lock: our MCP file only, no user or project settings, but the project's CLAUDE.md.
 
-    Unlocked, the user's own settings are used beside ours, the project's never; it finds the user's servers
-    only with them.
+    Unlocked, it uses the user's settings as well, but never the project's; without the user's settings it
+    would not find the user's servers.
     """
     flags = [] if "mcp" in start.unlocked else ["--strict-mcp-config"]
     flags += ["--mcp-config", str(_file(start, "mcp.json"))]
@@ -103,7 +103,7 @@ def _files(start: Start) -> dict[Path, str]:
         _file(start, "mcp.json"): json.dumps(claude_form(start.servers)),
         _file(start, "settings.json"): json.dumps(settings),
     }
-    if start.role:  # as a file, since arguments are short and seen by all
+    if start.role:  # as a file: arguments are limited in length, and visible to everybody
         files[_file(start, "role.md")] = start.role
     if has_key(start.env) and not start.unlocked:
         files[start.home / ".claude.json"] = json.dumps(_seeded_config(start))
@@ -111,15 +111,15 @@ def _files(start: Start) -> dict[Path, str]:
 
 
 def _seeded_config(start: Start) -> dict[str, object]:
-    """A `.claude.json` under which no theme, onboarding or key question waits.
+    """A `.claude.json` with which it asks about no theme, onboarding or key.
 
-    Files from outside that the CLAUDE.md of a pane's project imports are left out, unasked.
+    Files outside the project that its CLAUDE.md imports are left out without asking.
     """
     answered = {
         "hasClaudeMdExternalIncludesApproved": False,
         "hasClaudeMdExternalIncludesWarningShown": True,
     }
-    main = main_checkout(start.top)  # it keeps its answers under the repository's own checkout
+    main = main_checkout(start.top)  # it stores its answers under the main checkout
     projects = (start.top, start.cwd, *([main] if main else [])) if start.in_pane else ()
     return {
         "hasCompletedOnboarding": True,
@@ -135,19 +135,19 @@ def _seeded_config(start: Start) -> dict[str, object]:
 def _pane_settings(start: Start) -> dict[str, object]:
     hooks: dict[str, list[object]] = {event: [_hook(start.report)] for event in HOOKS.events}
     if start.server and start.prompt is not None and start.await_tools:
-        # it sends its first prompt before it has asked the server for its tools, unless a hook holds it
+        # it sends its first prompt before it has asked for the server's tools, unless a hook holds it
         hooks["SessionStart"].append(_hook(start.await_tools))
     return {"hooks": hooks, "skipDangerousModePermissionPrompt": True}
 
 
 def _hook(argv: Sequence[str]) -> dict[str, object]:
-    """With an argv: the command is executed directly, no shell reads a path of ours."""
+    """Given as an argv, the command is executed directly, so that no shell reads our paths."""
     entry = {"type": "command", "command": argv[0], "args": list(argv[1:]), "timeout": HOOK_SECONDS}
     return {"hooks": [entry]}
 
 
 HOOKS = Hooks(
-    # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
+    # Auto-compaction, too, starts a session (SessionStart:compact); not listed, it changes nothing.
     states={
         "UserPromptSubmit": "working",
         "PermissionRequest": "waiting",
@@ -163,7 +163,7 @@ HOOKS = Hooks(
     },
     submitted="UserPromptSubmit",
     unsure=("PermissionRequest",),
-    # of an error the last message tells more: the error itself is a word such as `unknown`
+    # the last message tells more about an error than the error itself, a word such as `unknown`
     reason=("last_assistant_message", "message", "error", "tool_name"),
     writers={
         "Write": "file_path",
@@ -199,7 +199,7 @@ CLAUDE_CODE = Cli(
         "all": ("--permission-mode", "bypassPermissions"),
     },
     ask=Ask(
-        # dontAsk refuses every read outside the directory and --add-dir; links out of a source included
+        # dontAsk refuses every read outside the directory and --add-dir, and through links that lead out
         command=(
             'claude -p --strict-mcp-config --setting-sources "" --tools Read,Grep,Glob'
             " --no-session-persistence --permission-mode dontAsk --output-format stream-json"
@@ -209,7 +209,7 @@ CLAUDE_CODE = Cli(
             'claude --strict-mcp-config --setting-sources "" --permission-mode default'
             " --add-dir={directories}"
         ),
-        # a new directory each time, made by this program: the trust dialog would be asked each time
+        # each directory is new and made by af: otherwise it would ask every time whether to trust it
         env={"CLAUDE_CODE_SANDBOXED": "1"},
         files={".mcp.json": "{}"},
         instructions=("CLAUDE.md", "CLAUDE.local.md"),

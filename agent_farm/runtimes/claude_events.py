@@ -1,4 +1,4 @@
-"""What `claude -p --output-format stream-json` prints, and the SDK's worker, too."""
+"""Parses the output of `claude -p --output-format stream-json`, and of the SDK's worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_farm.runtimes.result import Usage
 
 
 class ClaudeEvents(LineParser):
-    counts_turns = False  # --max-turns
+    counts_turns = False  # --max-turns limits them
     refusals = (
         "No conversation found",
         "already in use",
@@ -49,7 +49,7 @@ class ClaudeEvents(LineParser):
                 self.fail("mcp-unreachable", f"MCP server {server.get('name')} {reason}")
 
     def _retry(self, data: Event) -> None:
-        """A refused key is tried ten times, for minutes; a login may have been renewed after the first."""
+        """It retries a refused key for minutes; after the first attempt, a login may have been renewed."""
         status = data.get("error_status")
         if status in (401, 403) and number(data.get("attempt")) > 1:
             self.is_hopeless = True
@@ -60,7 +60,7 @@ class ClaudeEvents(LineParser):
         self.fail("refused-argument" if refused else "failed", last_line(stderr) or last_line(message))
 
     def _cost(self, total: object) -> float | None:
-        """This run's part: the CLI's total counts the whole conversation."""
+        """This run's share of the total, which the CLI counts for the whole conversation."""
         if not isinstance(total, int | float):
             return None
         spent = spent_since(self.start, self.conversation_id, {"cost": float(total)})

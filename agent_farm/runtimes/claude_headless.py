@@ -1,4 +1,4 @@
-"""Claude Code headless: the order for the SDK's worker, and a session's bounds as its rules."""
+"""Claude Code headless: the order for the SDK's worker, and a session's bounds as Claude's rules."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from agent_farm.disk import replace_file
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.skills import skill_commands
 
-# -E -P instead of -I: the package may be installed for the user only
+# -E -P instead of -I, because the package may be installed for this user only
 WORKER = (sys.executable, "-E", "-P", "-m", "agent_farm.runtimes.claude_worker")
-_MESSAGE_LIMIT = 1 << 25  # the SDK ends a session whose tool gives it more than a megabyte
+_MESSAGE_LIMIT = 1 << 25  # by default, the SDK ends a session whose tool returns more than a megabyte
 _MODES = {"ask": "dontAsk", "edit": "acceptEdits", "all": "bypassPermissions"}
 
 
 def bounds_rules(start: Start) -> dict[str, list[str]]:
-    """A rule that denies comes before all that allow."""
+    """Rules that deny take precedence over those that allow."""
     bounds = start.bounds
     deny = [rule for place in bounds.hides for rule in _rules("Read", place)]
     deny += [rule for place in (*bounds.keeps, *bounds.hides) for rule in _rules("Edit", place)]
@@ -27,19 +27,19 @@ def bounds_rules(start: Start) -> dict[str, list[str]]:
 
 
 def _rules(tool: str, place: Path) -> tuple[str, str]:
-    """For a file and for all of a directory: which of the two it is may change."""
+    """Rules for a file and for a directory, since the place may become either."""
     return f"{tool}({_pattern(place)})", f"{tool}({_pattern(place)}/**)"
 
 
 def _pattern(place: Path) -> str:
-    """An absolute path begins with two slashes; the rest is read as in .gitignore."""
+    """An absolute path starts with two slashes; the rest is a pattern as in .gitignore."""
     return "/" + re.sub(r"([*?\[\]\\!#])", r"\\\1", str(place))
 
 
 def worker_order(start: Start) -> tuple[tuple[str, ...], str]:
-    """The SDK in a process of its own, and what goes to its standard input."""
+    """The worker that runs the SDK in a process of its own, and its standard input."""
     allowed = [f"mcp__{start.server.name}"] if start.server else []
-    if start.permissions == "edit":  # run unasked
+    if start.permissions == "edit":  # these run without asking
         allowed += [f"Bash({command}:*)" for command in skill_commands(start.skills, start.cwd)]
     role = {"append-system-prompt-file": str(start.place / "role.md"), "system-prompt-snapshot": "off"}
     options = {
@@ -66,7 +66,7 @@ def worker_order(start: Start) -> tuple[tuple[str, ...], str]:
 
 
 def _program(start: Start) -> str:
-    """A single path, as the SDK requires: for a command of several words, a script with all of them."""
+    """The single path that the SDK requires; for a command of several words, a script that runs them."""
     command = start.command or ()
     if len(command) == 1 and not start.extra_args:
         return command[0]
@@ -77,7 +77,7 @@ def _program(start: Start) -> str:
 
 
 def _is_told_already(start: Start) -> bool:
-    """Whether the system prompt is the directory's own CLAUDE.md, which would else be said twice."""
+    """Whether the system prompt is the directory's own CLAUDE.md, which must not be given twice."""
     if start.bounds.own == start.cwd:
         return True
     try:

@@ -1,9 +1,9 @@
-"""`claude_agent_sdk.query()` in a clean process of its own.
+"""Runs `claude_agent_sdk.query()` in a process of its own.
 
-The SDK gives its child whatever is in `os.environ`, so it runs here, where only the declared variables are.
-A JSON object on standard input is the prompt and the SDK's options; every message goes out as one line of
-JSON. Started as `python -E -P -m agent_farm.runtimes.claude_worker`; the SDK takes a second to import, which
-nobody else pays.
+The SDK passes all of `os.environ` to its child, so it runs here, where only the declared variables are. A
+JSON object on standard input has the prompt and the SDK's options; every message goes out as one line of
+JSON. Run as `python -E -P -m agent_farm.runtimes.claude_worker`; only this process pays the second that
+importing the SDK takes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def run(order: Mapping[str, Any]) -> int:
             _tell(message)
             ended = ended or isinstance(message, ResultMessage)
     except ClaudeSDKError as error:
-        if not ended:  # an API error is first reported as a result, then raised
+        if not ended:  # an API error is reported as a result, then raised
             stderr = "\n".join(said[-20:])
             code = error.exit_code if isinstance(error, ProcessError) else None
             emit({"type": "failed", "message": str(error), "stderr": stderr, "exit_code": code})
@@ -49,7 +49,7 @@ async def run(order: Mapping[str, Any]) -> int:
 
 
 def _tell(message: object) -> None:
-    """In the form that claude itself prints."""
+    """Print the message as claude itself would."""
     if isinstance(message, SystemMessage):
         emit(_plain(message.data))
     elif isinstance(message, AssistantMessage):

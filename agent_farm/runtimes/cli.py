@@ -1,4 +1,4 @@
-"""Cli: what an AI CLI is, as data. One file for each CLI holds one; `engine.py` drives it in every mode.
+"""Cli: an AI CLI described as data. Each CLI has a file with one; `engine.py` drives it in every mode.
 
 | mode     | what it needs of the description                     | who starts it                       |
 | -------- | ---------------------------------------------------- | ----------------------------------- |
@@ -37,19 +37,20 @@ if TYPE_CHECKING:
 Permissions = Literal["ask", "edit", "all"]
 PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
 Environment = Mapping[str, str]
-HOOK_SECONDS = 30  # far more than it takes: a CLI continues without a server that was too late
+HOOK_SECONDS = 30  # far more than a hook takes: a CLI continues without a server that is too late
 
 
 class Start(Struct, frozen=True):
-    """All that one start of a runtime depends on.
+    """Everything that one start of a runtime depends on.
 
-    `env` is what it may have; an adapter adds only names of its own. `place` is the directory of this start
-    alone: a builder's run directory, or one that is gone when a headless run has ended. `home` is where its
-    private configuration home is, which may outlive the start, and holds its conversations. `top` is the
-    checkout that `cwd` is in, `builder` whose pane it is. `report` is the command that its hooks run, with
-    their payload on standard input, `await_tools` one that ends when the server has told its tools. Without
-    `server` it gets a strict and empty MCP configuration. `resume` continues `conversation_id`. `skills` is
-    the directory whose `skills/` may run unasked, headless. `unlocked` are words of `Cli.unlocks`.
+    `env` is what it gets; an adapter only adds names of its own. `place` is this start's own directory: a
+    builder's run directory, or one that is removed after a headless run. `home` is where its private
+    configuration home is, which may outlive the start and holds its conversations. `top` is the checkout that
+    contains `cwd`, `builder` the builder whose pane it is. `report` is the command that its hooks run, with
+    their payload on standard input; `await_tools` is one that ends once the server has listed its tools.
+    Without `server` it gets an empty MCP configuration, strictly. `resume` continues `conversation_id`.
+    `skills` is the directory whose `skills/` may run unasked, headless. `unlocked` are words from
+    `Cli.unlocks`.
     """
 
     mode: Literal["pane", "headless", "ask"]
@@ -88,7 +89,7 @@ class Start(Struct, frozen=True):
 
     @property
     def report_line(self) -> str:
-        """For CLIs that only take a shell command line, every word quoted."""
+        """The report command for CLIs that only take a shell command line, every word quoted."""
         return shlex.join(self.report)
 
     @property
@@ -97,13 +98,13 @@ class Start(Struct, frozen=True):
 
 
 class Screen(Struct, frozen=True):
-    """Regular expressions over a pane's text: they hold a message back or correct a stale state, no more.
+    """Regular expressions for a pane's text, only used to hold back a message or to correct a stale state.
 
-    `ready` matches an empty input line, `draft` one that holds unsent text, `dialog` a question that an
-    Enter would answer, `working` a turn that runs, `failed` an error after which it waits for a person,
-    `interrupted` what it says when a person ended the turn. An empty string matches nothing; matching is by
-    line (MULTILINE), and the lowest match on the screen counts. With `shows_work`, a turn runs only while
-    `working` is to be seen, however often the rest is drawn anew.
+    `ready` matches an empty input line, `draft` one with unsent text, `dialog` a question that Enter would
+    answer, `working` a running turn, `failed` an error after which it waits for a person, `interrupted` what
+    it prints when a person has ended the turn. An empty string matches nothing; matching is by line
+    (MULTILINE), and the lowest match on the screen counts. With `shows_work`, a turn is only running while
+    `working` can be seen, however often the rest is redrawn.
     """
 
     ready: str = ""
@@ -116,16 +117,18 @@ class Screen(Struct, frozen=True):
 
 
 class Hooks(Struct, frozen=True):
-    """What it reports from a pane, and where its payloads say what; `pane/report.py` gets it in launch.json.
+    """What its hooks report from a pane, and where in their payloads; `pane/report.py` gets it in
+    launch.json.
 
-    `states` are "EVENT" or "EVENT:kind" → state; an event that is missing changes nothing. `ready_states`
-    count only for a start without a prompt: nothing follows that would make it working. `submitted` is the
-    event of a message that has reached the model; empty where no hook tells. `unsure` are events of waiting
-    whose end, a dialog that is answered, or whose cause only the screen tells. `also` are events that are
-    hooked for what they carry. With `wants_reply` a hook command has to answer JSON.
+    `states` maps "EVENT" or "EVENT:kind" to a state; an event not in it changes nothing. `ready_states` only
+    count for a start without a prompt, where no later event would make it working. `submitted` is the event
+    of a message that has reached the model, "" if no hook reports that. `unsure` are events of waiting whose
+    cause, or whose end (an answered dialog), only the screen shows. `also` are events hooked for what they
+    carry. With `wants_reply`, a hook command has to answer JSON.
 
-    Of several fields of a payload the first that says something counts. `asked_about` holds what a tool that
-    is asked about would be used on; `writers` are the tools that write one file, and the field that names it.
+    Of several payload fields, the first with text counts. `asked_about` is the field with what a tool that
+    needs permission would be used on; `writers` maps each tool that writes a file to the field that names the
+    file.
     """
 
     states: Mapping[str, str] = field(default_factory=dict)
@@ -142,15 +145,15 @@ class Hooks(Struct, frozen=True):
 
     @property
     def events(self) -> tuple[str, ...]:
-        """Those that have to be hooked, each once."""
+        """The events to hook, each once."""
         return tuple(dict.fromkeys((*self.also, *(event.partition(":")[0] for event in self.states))))
 
 
 class Home(Struct, frozen=True):
-    """Its private configuration home: the variable that names it, and what in there is a conversation.
+    """Its private configuration home: the variable that names it, and what in it belongs to a conversation.
 
-    The rest goes when a headless run has ended. With `only_with_key`, a login of the user's stays in use
-    where the environment has no key: then the user's own home stays its home.
+    The rest is deleted after a headless run. With `only_with_key`, a user's login stays in use if the
+    environment has no key: then the user's own home remains its home.
     """
 
     variable: str
@@ -159,10 +162,10 @@ class Home(Struct, frozen=True):
 
 
 class Words(Struct, frozen=True):
-    """The words for what differs from start to start; {} is the value.
+    """The words that differ from start to start; {} is replaced by the value.
 
-    Without `begin` it chooses the id of a new conversation itself, and tells it. `prompt` is for a pane;
-    where `prompts_on_resume` is False, it is not said to one that goes on with a conversation.
+    Without `begin`, the CLI chooses the id of a new conversation itself, and reports it. `prompt` is for a
+    pane; if `prompts_on_resume` is False, it is left out when a conversation is continued.
     """
 
     model: tuple[str, ...] = ("--model", "{}")
@@ -173,14 +176,14 @@ class Words(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """How it answers a question about a directory, and chats about one: `af ask`, `af chat`.
+    """How it answers a question about directories, or chats about one: `af ask`, `af chat`.
 
-    Command lines as in lctx's config.json, with its placeholders and those of `placeholders`, which are given
-    the environment and the directories of the sources. `variables` are the names, or families that end in
-    `*`, that its user's own login may need; `more_variables` are those its configuration refers to.
-    `files` are laid into the directory that it is started in, where it takes files with the names in
-    `instructions` for instructions or settings: no source is called like one. `output` is the form of what
-    it prints: `text`, or the events that `Cli.events` reads.
+    The command lines are like those in lctx's config.json, with its placeholders and those in `placeholders`,
+    which are computed from the environment and the sources' directories. `variables` are names, or prefixes
+    ending in `*`, that the user's own login may need; `more_variables` are those that its configuration
+    refers to. `files` are written into the directory that it is started in, where it reads files named in
+    `instructions` as instructions or settings, so that no source may have such a name. `output` is the format
+    of its output: `text`, or the events that `Cli.events` reads.
     """
 
     command: str
@@ -196,30 +199,30 @@ class Ask(Struct, frozen=True):
 
 
 class Cli(Struct, frozen=True):
-    """`name` is the runtime's, `binary` the program's; `oldest` and `tried` are versions, `last_major` the
-    last major one that can be driven, where a newer one is known that cannot.
+    """`name` is the runtime's, `binary` the program's; `oldest` and `tried` are versions, `last_major` is the
+    last major version that af can drive, if there is a newer one that it cannot.
 
-    `keys` are the credentials of its vendor, which no other vendor's CLI gets; `variables` is whatever else
-    it reads. `pick_keys` leaves out those that the environment or the model makes useless. `login` is None,
-    or why it would ask for a login; `has_key` says whether the environment alone logs it in. `bundled` is
-    the command of one that comes with us.
+    `keys` are the credentials for its provider, which no other provider's CLI gets; `variables` is everything
+    else it reads. `pick_keys` leaves out those that the environment or the model makes useless. `login`
+    returns None, or why it would ask for a login; `has_key` says whether the environment alone logs it in.
+    `bundled` returns the command of one that comes with af.
 
-    `talk` are the files of one conversation, by patterns below the configuration home, where {id} stands for
-    it and {cwd} for the directory it works in; `own_home` is the user's own, below HOME. Without them no
-    conversation moves to another machine.
+    `talk` are patterns for the files of one conversation below the configuration home, where {id} is the
+    conversation and {cwd} the directory it works in; `own_home` is the user's own configuration home, below
+    HOME. Without them, no conversation moves to another machine.
 
-    `config` is the form of a file with MCP servers, `config_file` its name. `notices_dead_mcp` says whether
-    it tells when its server is dead or refuses the token; else that is asked before a headless start.
-    `temporary` is the variable of the directory for what it leaves behind, by mode; that is emptied.
-    `limited` is how it says that a usage limit is reached that time lifts: a regular expression, with a group
-    `until` for the time or `after` for the duration that it names (usage_limits.py).
-    `interrupt` are the keys that end a turn in its pane; without any nobody can. `unlocks` are words for what
-    of the user's own a pane can be let use. `has_door`: in a pane it takes messages beside its screen, from
-    the directory `door` of the run. `provider` is whose models it uses, in OpenTelemetry's words, where that
-    is one.
-    `hides_git_identity`: its commands do not see who the user is to git. `reads_beside`: headless it can be
-    let read a directory without being let write there. `worker` is a program of ours around it, headless,
-    with what goes to its standard input; without one it gets the prompt there.
+    `config` makes the content of a file with MCP servers, `config_file` is its name. `notices_dead_mcp`: it
+    reports a server that is dead or refuses the token; otherwise af checks that before a headless start.
+    `temporary` is, by mode, the variable for a directory in which it leaves files; that directory is emptied.
+    `limited` matches its message that a usage limit is reached which will be lifted: a regular expression
+    with a group `until` for the time or `after` for the duration that it names (usage_limits.py). `interrupt`
+    are the keys that end a turn in its pane; "" if nothing can. `unlocks` are words for what a pane may be
+    allowed to use of the user's own. `has_door`: in a pane it also takes messages from the directory `door`
+    of the run, not only from its screen. `provider` is whose models it uses, as named by OpenTelemetry, if it
+    is one. `hides_git_identity`: its commands do not see the user's git identity. `reads_beside`: headless,
+    it can be allowed to read a directory without being allowed to write there. `worker` makes the command of
+    a program of ours around it, headless, and that program's standard input; without a worker, it gets the
+    prompt there.
     """
 
     name: str
@@ -279,11 +282,11 @@ class Cli(Struct, frozen=True):
         return (*self.keys, *self.variables)
 
     def own_variables(self, env: Environment, model: str | None) -> tuple[str, ...]:
-        """Those it may have, for this model."""
+        """The variables it gets, for this model."""
         return self.pick_keys(env, model) if self.pick_keys else self.every_variable
 
     def hooks_to_json(self, *, prompted: bool) -> dict[str, object]:
-        """For launch.json: what the hooks' report has to know."""
+        """For launch.json: what the hooks' report needs to know."""
         document = asdict(self.hooks)
         ready = document.pop("ready_states")
         states = {**self.hooks.states, **({} if prompted else ready)}

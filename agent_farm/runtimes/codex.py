@@ -36,7 +36,7 @@ from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.plain_text import fits_argument, order_to_read_role
 from agent_farm.runtimes.worktree_facts import git_directories, main_checkout
 
-# connectors and plugins bring MCP servers of their own
+# connectors and plugins bring in MCP servers
 _FEATURES_OFF = ("features.apps=false", "features.plugins=false")
 
 
@@ -47,7 +47,7 @@ def _login(env: Environment, model: str | None) -> str | None:
 
 
 def server_forms(servers: Sequence[McpServer], *, required: bool) -> dict[str, dict[str, object]]:
-    """With `required` a run ends where its server is dead."""
+    """With `required`, a run ends if its server is dead."""
     form: dict[str, object] = {
         "default_tools_approval_mode": "approve",
         "omit_tools_from": ["deferred"],
@@ -60,20 +60,20 @@ def server_forms(servers: Sequence[McpServer], *, required: bool) -> dict[str, d
 
 def _flags(start: Start) -> list[str]:
     settings = [*_provider(start.env), *_FEATURES_OFF]
-    # commands of the model need neither the key nor the token
+    # commands that the model runs need neither the key nor the token
     settings.append(f"shell_environment_policy.exclude={inline_toml([*KEYS, MCP_TOKEN])}")
     settings += _pane_settings(start) if start.in_pane else _headless_settings(start)
     if start.role and not key_of(start.env):
         settings.append(_role_argument(start))
     flags = []
-    if not start.in_pane:  # a private home holds nothing of the user's
+    if not start.in_pane:  # a private home has nothing of the user's
         flags += [] if key_of(start.env) else ["--ignore-user-config"]
         flags += [] if _is_bound(start) else ["-s", SANDBOX[start.permissions]]
     return flags + [word for setting in settings for word in ("-c", setting)]
 
 
 def _provider(env: Environment) -> list[str]:
-    """One of its own: a key in the environment does not log the terminal interface in."""
+    """A provider of our own, because a key in the environment does not log the terminal interface in."""
     key = key_of(env)
     if key is None:
         return []
@@ -90,7 +90,7 @@ def _provider(env: Environment) -> list[str]:
 
 def _pane_settings(start: Start) -> list[str]:
     places = list(directories_between(start.top, start.cwd))
-    # hooks of a linked worktree are those of the main checkout
+    # for a linked worktree, codex reads the hooks of the main checkout
     if main := main_checkout(start.top):
         places += [main / place.relative_to(start.top) for place in places]
     directories = [place / ".codex" for place in places]
@@ -104,19 +104,19 @@ def _pane_settings(start: Start) -> list[str]:
         hooks["UserPromptSubmit"].append({"hooks": [wait]})
     trusted = {str(place): {"trust_level": "trusted"} for place in (start.top, start.cwd)}
     return [
-        # whole tables: in a dotted key codex takes quotes for a part of the name
+        # whole tables, because in a dotted key codex takes quotes as part of the name
         f"mcp_servers={inline_toml({**off.servers, **server_forms(start.servers, required=False)})}",
         f"hooks={inline_toml({**hooks, 'state': off.hook_states})}",
         f"notice.model_migrations={inline_toml(_seen_offers(start))}",
         f"projects={inline_toml(trusted)}",
         "check_for_update_on_startup=false",
-        "notify=[]",  # a program of the user's
+        "notify=[]",  # otherwise a program of the user's
         *_may_commit(start),
     ]
 
 
 def _seen_offers(start: Start) -> dict[str, str]:
-    """Asked for where the model may be another than the newest, which it takes by itself."""
+    """Only needed if the model may not be the newest, which codex uses by default."""
     if key_of(start.env) and not start.model and not start.extra_args:
         return {}
     return offered_models(start.command or (), start.env, start.home)
@@ -134,7 +134,7 @@ def _is_bound(start: Start) -> bool:
 
 
 def _may_write(start: Start) -> list[str]:
-    """`-s workspace-write`, with bounds too. It takes /tmp for its own unless told otherwise."""
+    """`-s workspace-write`, also with bounds. Unless told otherwise, codex makes /tmp writable, too."""
     if not _is_bound(start):
         return ["sandbox_workspace_write.exclude_slash_tmp=true", *_may_commit(start)]
     bounds = start.bounds
@@ -145,7 +145,7 @@ def _may_write(start: Start) -> list[str]:
 
 
 def _may_commit(start: Start) -> list[str]:
-    """Both git directories by name: each is read-only to it unless it is a writable root itself."""
+    """Names both git directories, because codex makes each read-only unless it is a writable root itself."""
     if start.permissions != "edit":
         return []
     writable = [str(place) for place in git_directories(start.top)]
@@ -153,7 +153,7 @@ def _may_commit(start: Start) -> list[str]:
 
 
 def _files(start: Start) -> dict[Path, str]:
-    """The role as a setting: in a private home of any length and seen by nobody, else as an argument."""
+    """The role as a setting: a private home allows any length and hides it; else it is an argument."""
     if key_of(start.env):
         role = f"{_role_setting(start.role)}\n" if start.role else "# everything is on the command line\n"
         return {start.home / "config.toml": role}
@@ -239,7 +239,7 @@ CODEX = Cli(
     flags=_flags,
     files=_files,
     events=parser_in("codex_events", "CodexEvents"),
-    temporary={"headless": "TMPDIR"},  # it runs no sandboxed command while its home lies under TMPDIR
+    temporary={"headless": "TMPDIR"},  # it runs no sandboxed command if its home is below TMPDIR
     hooks=HOOKS,
     screen=Screen(
         ready=r"^› *$",

@@ -1,4 +1,4 @@
-"""The output of `codex exec --json`, and what it leaves out: how often the model answered."""
+"""Parses `codex exec --json`, and finds what that leaves out: how often the model answered."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from agent_farm.runtimes.lines import (
 )
 from agent_farm.runtimes.result import Failure, Usage
 
-# items that are tool calls, and their arguments
+# items that are tool calls, and the field with their arguments
 _CALLS = {
     "mcp_tool_call": "arguments",
     "command_execution": "command",
     "file_change": "changes",
     "web_search": "query",
 }
-_TRIES = 20  # it is there soon after the start, or nowhere
+_TRIES = 20  # the file appears soon after the start, or never
 _COUNTED = (b'"token_count"', b'"total_token_usage"')
 
 
@@ -73,7 +73,7 @@ class CodexEvents(LineParser):
         wanted = self.start.conversation_id
         home = self.start.home if key_of(self.start.env) else config_home(self.start.env)
         self._rollout = Rollout(home, identity, resumed=self.start.resume)
-        if self.start.resume and wanted != identity:  # an unknown name silently begins a new thread
+        if self.start.resume and wanted != identity:  # codex silently begins a new thread for an unknown name
             self.fail("refused-argument", f"no conversation {wanted}")
 
     def _begin_call(self, item: Event) -> None:
@@ -94,7 +94,7 @@ class CodexEvents(LineParser):
             self.answer(item["id"], text_of(next(filter(None, told), None)), is_error=failed)
 
     def _usage(self, total: Event) -> Usage:
-        """This run's part of a total that counts the whole conversation."""
+        """This run's share of the total, which counts the whole conversation."""
         totals = {name: float(number(value)) for name, value in total.items()}
         spent = spent_since(self.start, self.conversation_id, totals) or {}
         names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
@@ -102,7 +102,7 @@ class CodexEvents(LineParser):
 
 
 class Rollout:
-    """Codex's own record of the thread, read on from where this run began; one answer may call many tools."""
+    """Codex's own record of the thread, read from where this run began; one answer may call many tools."""
 
     def __init__(self, home: Path, thread: str, *, resumed: bool) -> None:
         self._pattern = (home / "sessions", f"*/*/*/rollout-*{thread}.jsonl")
@@ -119,7 +119,7 @@ class Rollout:
         with suppress(OSError), open(self._file, "rb") as file:
             file.seek(self._offset)
             for line in file:
-                if not line.endswith(b"\n"):  # being written
+                if not line.endswith(b"\n"):  # still being written
                     break
                 self._offset += len(line)
                 self._answers += all(word in line for word in _COUNTED)

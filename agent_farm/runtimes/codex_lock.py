@@ -1,4 +1,4 @@
-"""Codex merges user and project settings into a session; here is what switches theirs off by name."""
+"""Switches off, by name, the user and project settings that codex merges into a session."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.errors import DamagedFile
+from agent_farm.runtimes.bounded_run import run_bounded
 from agent_farm.runtimes.foreign import load_json, load_toml, table
-from agent_farm.runtimes.hearing import heard
 
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _MACHINE = Path("/etc/codex/config.toml")
@@ -27,22 +27,22 @@ def config_home(env: Mapping[str, str]) -> Path:
 
 
 def key_of(env: Mapping[str, str]) -> str | None:
-    """The variable that holds a key; with one, a private configuration home is safe."""
+    """The variable with a key; if there is one, a private configuration home is safe."""
     return next((name for name in KEYS if env.get(name)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignSettings:
-    """Servers and hooks of others as codex has to be told of them: switched off."""
+    """Other people's servers and hooks, in the form in which codex takes them as switched off."""
 
     servers: Mapping[str, Mapping[str, object]]
     hook_states: Mapping[str, Mapping[str, bool]]
 
 
 def foreign_settings_off(directories: Iterable[Path], *, keep: Iterable[str]) -> ForeignSettings:
-    """Each MCP server and hook configured in these `.codex` directories, disabled.
+    """Every MCP server and hook configured in these `.codex` directories, disabled.
 
-    A disabled server needs a whole definition of the same transport, or the session does not start.
+    A disabled server needs a complete definition with the same transport, or the session does not start.
     """
     servers: dict[str, Mapping[str, object]] = {}
     hooks: dict[str, dict[str, bool]] = {}
@@ -77,7 +77,7 @@ def _snake(event: str) -> str:
 
 
 def servers_off(env: Mapping[str, str]) -> str:
-    """For `af ask`: each server that the user or the machine configured, disabled, as one inline table."""
+    """For `af ask`: every server that the user or the machine configured, disabled, as one inline table."""
     names = dict.fromkeys(
         name for document in _configurations(env) for name in table(document, "mcp_servers")
     )
@@ -85,7 +85,7 @@ def servers_off(env: Mapping[str, str]) -> str:
 
 
 def provider_keys(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of variables that hold the keys of the user's own providers."""
+    """The names of the variables with keys for the user's own providers."""
     names: list[str] = []
     for document in _configurations(env):
         for provider in table(document, "model_providers").values():
@@ -96,7 +96,7 @@ def provider_keys(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _configurations(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """An unreadable one is an error: codex may still be able to read it, with its servers."""
+    """An unreadable file is an error: codex might still be able to read it, and its servers."""
     import tomllib
 
     for path in (_MACHINE, config_home(env) / "config.toml"):
@@ -113,10 +113,10 @@ def _configurations(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
 
 
 def offered_models(command: Sequence[str], env: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Model → the one that codex offers for it when it starts, in a dialog in which Enter would take that.
+    """Maps a model to the newer one that codex offers at start, in a dialog where Enter would accept.
 
-    An offer that is marked as seen is not made. Which there are, codex says itself: the catalog in its
-    program, and a newer one that a login has fetched.
+    An offer that is marked as seen is not made. codex itself tells which there are: in the catalog inside its
+    program, and in a newer one that it fetches when logged in.
     """
     offers = _offers(_bundled(command, {**env, "CODEX_HOME": str(home)}))
     return offers if key_of(env) else offers | _offers(load_json(config_home(env) / "models_cache.json"))
@@ -124,7 +124,7 @@ def offered_models(command: Sequence[str], env: Mapping[str, str], home: Path) -
 
 def _bundled(command: Sequence[str], env: Mapping[str, str]) -> Mapping[str, Any]:
     with suppress(OSError, subprocess.SubprocessError, ValueError):
-        done = heard([*command, *_CATALOG], cwd="/", env=env, seconds=_SECONDS)
+        done = run_bounded([*command, *_CATALOG], cwd="/", env=env, seconds=_SECONDS)
         loaded = {} if done.returncode else json.loads(done.stdout)
         return loaded if isinstance(loaded, dict) else {}
     return {}
@@ -132,7 +132,7 @@ def _bundled(command: Sequence[str], env: Mapping[str, str]) -> Mapping[str, Any
 
 def _offers(catalog: Mapping[str, Any]) -> dict[str, str]:
     found = {}
-    with suppress(KeyError, TypeError):  # another form, of another version
+    with suppress(KeyError, TypeError):  # another version has another form
         for model in catalog.get("models") or ():
             if offer := model.get("upgrade"):
                 found[str(model["slug"])] = str(offer["model"])
@@ -140,7 +140,7 @@ def _offers(catalog: Mapping[str, Any]) -> dict[str, str]:
 
 
 def inline_toml(value: object) -> str:
-    """A str, bool, number, list or mapping on one line; tomli-w writes documents only."""
+    """A str, bool, number, list or mapping on one line; tomli-w only writes whole documents."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):

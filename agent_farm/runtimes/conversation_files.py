@@ -1,7 +1,7 @@
-"""The files of one conversation on this machine: found to be taken along, and placed where its CLI looks.
+"""Finds the files of one conversation to move it to another machine, and places them where its CLI looks.
 
-A name is told below the CLI's configuration home. Where a CLI files conversations by the directory that it
-works in, that part of the name stands for whichever directory it is.
+Names are relative to the CLI's configuration home. If a CLI files conversations by working directory, that
+part of the name is replaced by a placeholder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 def find_files(
     cli: Cli, id: str, *, private: Path, env: Environment, cwd: Path
 ) -> Iterator[tuple[str, Path]]:
-    """Names and files; `private` is the directory that a start's own home is in."""
+    """Names and files; `private` is the directory with the private home of a start."""
     if not _SAFE.fullmatch(id):
         return
     for home in _homes(cli, private, env):
@@ -40,7 +40,7 @@ def find_files(
 def lay_files(
     cli: Cli, id: str, files: Mapping[str, bytes], *, private: Path, env: Environment, cwd: Path
 ) -> None:
-    """Where the next start of it looks; what lies there and went on otherwise stays beside it."""
+    """Write the files where its next start looks; a file that continues differently is kept beside them."""
     own, *others = _homes(cli, private, env)
     home = own if cli.home is None or cli.is_at_home(env) else others[0]
     for name, content in files.items():
@@ -55,12 +55,12 @@ def lay_files(
 
 
 def _set_aside(path: Path, content: bytes) -> None:
-    """No CLI lists conversations under the name that it gets."""
+    """Keep the present file under a name that no CLI lists as a conversation."""
     try:
         goes_on = content.startswith(read_plain(path, limit=len(content)))
     except FileNotFoundError:
         return
-    except OSError:  # longer, or no plain file
+    except OSError:  # it is longer, or no plain file
         goes_on = False
     if not goes_on:
         os.replace(path, path.with_name(f"{path.name}.before-{time.time_ns()}"))
@@ -75,7 +75,7 @@ def _homes(cli: Cli, private: Path, env: Environment) -> list[Path]:
 
 
 def _is_expected(cli: Cli, id: str, name: str) -> bool:
-    """A machine tells no other files than those that this conversation of this CLI has."""
+    """A machine may only send files that this conversation of this CLI can have."""
     for pattern in cli.talk if _SAFE.fullmatch(id) else ():
         words = pattern.format(id=id, cwd=_ANY_DIRECTORY).split("/")
         if len(words) == len(name.split("/")) and all(
@@ -87,5 +87,5 @@ def _is_expected(cli: Cli, id: str, name: str) -> bool:
 
 
 def _filed_under(cwd: Path) -> str:
-    """As Claude Code makes a name of a directory."""
+    """The name that Claude Code makes of a directory."""
     return re.sub(r"[^A-Za-z0-9]", "-", str(cwd))

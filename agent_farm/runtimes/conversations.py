@@ -1,4 +1,4 @@
-"""What is kept of a headless conversation so that it can continue: its files, and its cost so far."""
+"""Keeps of a headless conversation what it needs to continue: its files, and its cost so far."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from agent_farm.runtimes.cli import Start
 
 
 def keep_conversation(home: Path, kept: Sequence[str]) -> None:
-    """Of the directories that `kept` begin with everything else goes: each start makes it anew.
+    """Delete everything except `kept`, in the directories that these names begin with: each start makes it
+    anew.
 
-    It holds the end of a key, copies of tools, settings. Without `kept` all of it is the conversation.
+    That is the end of a key, copies of tools, and settings. If `kept` is empty, everything belongs to the
+    conversation.
     """
     keep = [home / name for name in kept]
     for own in dict.fromkeys(name.partition("/")[0] for name in kept):
@@ -29,7 +31,7 @@ def _thin_out(directory: Path, keep: Sequence[Path]) -> None:
         for name in list(directories):
             path = Path(place, name)
             if path in keep or path.is_symlink() or not any(one.is_relative_to(path) for one in keep):
-                directories.remove(name)  # its contents are not read
+                directories.remove(name)  # so that os.walk does not enter it
                 if path not in keep:
                     _remove(path)
         for name in files:
@@ -46,9 +48,9 @@ def _remove(path: Path) -> None:
 
 
 def spent_since(start: Start, conversation: str | None, totals: dict[str, float]) -> dict[str, float] | None:
-    """This run's part of `totals`, for CLIs that tell what all of a conversation has cost.
+    """This run's share of `totals`, for CLIs that report the cost of a whole conversation.
 
-    None when the conversation is resumed and its total before is unknown.
+    None if the conversation was resumed and its total before is not known.
     """
     if conversation is None or start.mode != "headless":
         return totals

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI, from a configuration home of its own: so it needs a token."""
+"""GitHub Copilot CLI, started with a configuration home of its own, for which it needs a token."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _login(env: Environment, model: str | None) -> str | None:
 
 
 def _pick_keys(env: Environment, model: str | None) -> tuple[str, ...]:
-    """With a provider of its own it has no use for GitHub's tokens, which its commands would see."""
+    """With another provider it needs none of GitHub's tokens, which its commands would see."""
     unused = TOKENS if env.get(PROVIDER) else ()
     return tuple(name for name in COPILOT.every_variable if name not in unused)
 
@@ -53,7 +53,7 @@ def _config(servers: Sequence[McpServer]) -> dict[str, object]:
 
 
 def project_servers(top: Path, cwd: Path) -> list[str]:
-    """In a trusted folder it adds the project's."""
+    """Servers of the project, which it adds in a trusted folder."""
     names: list[str] = []
     for file in settings_between(top, cwd, *_PROJECT_SERVERS):
         document = load_json(file)
@@ -62,13 +62,13 @@ def project_servers(top: Path, cwd: Path) -> list[str]:
 
 
 def _server_name(server: McpServer, start: Start) -> str:
-    """A server of the project under the farm's own name would win, and be switched off with it."""
+    """A project's server with the farm's own name would win, and be switched off together with it."""
     taken = start.in_pane and server.name in project_servers(start.top, start.cwd)
     return locked_name(server, start.run) if taken else server.name
 
 
 def _files(start: Start) -> dict[Path, str]:
-    """A whole configuration home: its server, its hooks, its role, and the folders it need not ask about."""
+    """A complete configuration home: server, hooks, role, and the folders that it need not ask about."""
     hook = {"type": "command", "bash": start.report_line, "timeoutSec": HOOK_SECONDS}
     hooks = {event: [hook] for event in HOOKS.events} if start.in_pane else {}
     folders = dict.fromkeys((str(start.top), str(start.cwd))) if start.in_pane else ()
@@ -94,7 +94,7 @@ def _flags(start: Start) -> list[str]:
 
 
 def _skill_scripts(start: Start) -> list[str]:
-    """Its rules match a command's first word, so each script that may run is named; `sh FILE` is not."""
+    """Its rules match a command's first word, so each script that may run is named; `sh FILE` cannot be."""
     paths = skill_paths(start.skills, start.cwd, executable=True)
     return [*paths, *(f"./{path}" for path in paths if not path.startswith("/"))]
 

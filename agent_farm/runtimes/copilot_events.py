@@ -1,4 +1,4 @@
-"""What Copilot CLI prints, headless, and the file in which it sums up tokens."""
+"""Parses the headless output of Copilot CLI, and the file in which it sums up tokens."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CopilotEvents(LineParser):
         return Failure("not-logged-in", found.message) if "authenticat" in stderr else found
 
     def _usage(self, document: Mapping[str, Any]) -> Usage:
-        """The sum over all models, and of that this run's part: the file counts the whole conversation."""
+        """This run's share of the sum over all models: the file counts the whole conversation."""
         models = [metrics.get("usage") or {} for metrics in (document.get("modelMetrics") or {}).values()]
         names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
         totals = {name: float(sum(number(usage.get(name)) for usage in models)) for name in names}

@@ -1,4 +1,4 @@
-"""What the demo agent prints, headless."""
+"""Parses the headless output of the demo agent."""
 
 from __future__ import annotations
 

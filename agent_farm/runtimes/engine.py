@@ -1,4 +1,4 @@
-"""The engine: from a Cli and an order to a Launch for a pane, or to a run with a result."""
+"""Drives any Cli: makes a Launch for a pane from it, or runs it headless to a result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CliAdapter(RuntimeAdapter):
-    """Drives what its `cli` describes."""
+    """The adapter for everything that a `Cli` can describe."""
 
     def interactive(self, start: Start) -> Launch:
         command = self.find_command(start.env, start.command) or start.command or (self.binary_name,)
@@ -30,7 +30,7 @@ class CliAdapter(RuntimeAdapter):
         return Launch(argv, start.cwd, environment_of(self.cli, start), files, scratch)
 
     async def run_headless(self, start: Start) -> RuntimeResult:
-        from agent_farm.runtimes.headless_run import run_lines, with_limits  # asyncio, which no pane needs
+        from agent_farm.runtimes.headless_run import run_lines, with_limits  # asyncio: no pane needs it
         from agent_farm.runtimes.process import Command
 
         start = _at_home(self.cli, start)
@@ -52,7 +52,7 @@ class CliAdapter(RuntimeAdapter):
 
 
 def fill(cli: Cli, template: str, start: Start) -> tuple[str, ...]:
-    """The words of a command line after the program's name."""
+    """The words of the command line after the program's name."""
     slots = {
         "permissions": _permissions(cli, start),
         "flags": tuple(cli.flags(start)),
@@ -68,7 +68,7 @@ def fill(cli: Cli, template: str, start: Start) -> tuple[str, ...]:
 
 
 def environment_of(cli: Cli, start: Start) -> dict[str, str]:
-    """What it may have, where it finds its home, and the token of its server."""
+    """The variables it gets, with those for its home and its server's token."""
     env = dict(start.env)
     if cli.home and cli.is_at_home(start.env) and not start.unlocked:
         env[cli.home.variable] = str(start.home)
@@ -80,7 +80,7 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
 
 
 def _at_home(cli: Cli, start: Start) -> Start:
-    """With a home of its own, and the server under its name for this CLI."""
+    """The start with a home of its own, and with the server under this CLI's name for it."""
     server = start.server and structs.replace(start.server, name=cli.server_name(start.server, start))
     return structs.replace(start, home=start.home / cli.binary, server=server)
 

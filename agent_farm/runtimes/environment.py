@@ -1,4 +1,4 @@
-"""The environment of a runtime: by name, and nothing else."""
+"""The environment of a runtime: only variables that are named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALWAYS = (
 )
 ALWAYS_PREFIXES = ("LC_", "AF_")
 
-# The session's own bearer token: set anew for each run, never inherited from the run that started this one.
+# The session's own bearer token: new for each run, never inherited from the run that started this one.
 MCP_TOKEN = "AF_MCP_TOKEN"
 
 
@@ -38,7 +38,7 @@ def allowed_environment(
     declared: Iterable[str] = (),
     required: Iterable[str] = (),
 ) -> dict[str, str]:
-    """What of `source` a runtime gets; raises MissingVariable naming all of `required` that is unset."""
+    """The part of `source` that a runtime gets; MissingVariable names all of `required` that is not set."""
     needed = tuple(required)
     missing = [name for name in needed if not source.get(name)]
     if missing:
@@ -56,6 +56,6 @@ def allowed_environment(
 
 
 def without_foreign_keys(env: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
-    """`env` without the credentials of other AI vendors."""
+    """`env` without the credentials for other AI providers."""
     foreign = vendor_keys() - set(own)
     return {name: value for name, value in env.items() if name not in foreign}

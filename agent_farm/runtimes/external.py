@@ -1,4 +1,4 @@
-"""Any executable that follows the spawn/resume/check_status contract, as a runtime."""
+"""A runtime from any executable that follows the spawn/resume/check_status contract."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRIVER = Path(__file__).parent / "external_driver" / "__main__.py"
 
 
 class ExternalEvents(LineParser):
-    counts_turns = False  # the contract does not tell turns
+    counts_turns = False  # the contract does not report turns
 
     def event(self, event: Event) -> None:
         kind = event.get("type")
@@ -40,7 +40,7 @@ class ExternalEvents(LineParser):
 
 
 def _files(runtime: ExternalRuntime, start: Start) -> dict[Path, str]:
-    """The driver's arguments, and the files the executable reads."""
+    """The driver's arguments, and the files that the executable reads."""
     session = {
         "command": runtime.command,
         "name": runtime.name,
@@ -98,7 +98,7 @@ EXTERNAL = Cli(
 
 
 class ExternalAdapter(CliAdapter):
-    """A pane or a headless run holds our driver; the driver calls the executable and reports its status."""
+    """A pane or a headless run starts our driver, which calls the executable and reports its status."""
 
     def __init__(self, runtime: ExternalRuntime) -> None:
         self.runtime = runtime
@@ -129,5 +129,5 @@ class ExternalAdapter(CliAdapter):
         return (sys.executable, "-I", "-S", str(DRIVER)) if usable else None
 
     def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
-        """All that was declared: nobody else knows whose keys an executable needs."""
+        """Everything declared, because nobody else knows whose keys an executable needs."""
         return dict(env)

@@ -2,10 +2,10 @@
 
     {"runtimes": {"NAME": {"adapter": "PATH relative to the root", "timeout_minutes": 30, "cleanup": true}}}
 
-An entry named after an executable that af ships may go without `adapter`: it is that one. `timeout_minutes`
-(default 30) bounds a session, `cleanup` (default true) removes its temporary files. Keys of other programs
-that read this file are left to them; one that looks like a misspelt key of ours is refused, with its runtime.
-An entry with `acp` is an agent that is spoken to: acp_config.py.
+An entry with the name of an executable that af ships may leave out `adapter`. `timeout_minutes` (default 30)
+limits a session, `cleanup` (default true) removes its temporary files. Keys of other programs that read this
+file are ignored; one that looks like a misspelt key of ours makes its runtime invalid. An entry with `acp`
+declares an agent that speaks the Agent Client Protocol: see acp_config.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class ExternalRuntime(msgspec.Struct, frozen=True):
-    """`shipped` when the adapter is af's own executable of that name and not a file of the repository."""
+    """`shipped`: the adapter is af's own executable with that name, not a file of the repository."""
 
     name: str
     adapter: Path
@@ -59,7 +59,7 @@ class ExternalRuntime(msgspec.Struct, frozen=True):
 
 
 def load_external_runtime(root: Path, name: str) -> ExternalRuntime | AcpRuntime:
-    """One of the declared runtimes; errors in the others do not matter."""
+    """One of the declared runtimes; errors in others do not matter."""
     runtime = declared_runtimes(root)[name]
     if isinstance(runtime, RuntimeFileError):
         raise runtime
@@ -67,7 +67,7 @@ def load_external_runtime(root: Path, name: str) -> ExternalRuntime | AcpRuntime
 
 
 def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | AcpRuntime | RuntimeFileError]:
-    """Each by itself: one that is wrong takes no other along. RuntimeFileError when all of the file is."""
+    """Each declared runtime, or what is wrong with it; RuntimeFileError if the whole file is wrong."""
     path = root / FILE_NAME
     try:
         file = msgspec.convert(json.loads(read_plain(path)), _File)
@@ -83,7 +83,7 @@ def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | AcpRuntime | Ru
 
 
 def runtime_file_problem(root: Path) -> RuntimeFileError | None:
-    """What is wrong with the whole file, which then declares nothing."""
+    """What is wrong with the whole file, in which case it declares nothing."""
     try:
         declared_runtimes(root)
     except RuntimeFileError as error:
@@ -106,7 +106,7 @@ def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | 
         _refuse_misspelt_keys(given, _Entry.__struct_fields__)
         shipped = name in EXECUTABLES and entry.adapter is UNSET
         adapter = executable_path(name) if shipped else _adapter_path(path.parent.resolve(), entry.adapter)
-    except ValueError as error:  # msgspec's, too
+    except ValueError as error:  # includes msgspec's errors
         return _wrong(path, str(error).replace("`$", f"`runtimes.{name}") if name else str(error))
     return ExternalRuntime(name, adapter, entry.timeout_minutes, entry.cleanup, shipped)
 
@@ -118,7 +118,7 @@ def _refuse_misspelt_keys(given: dict[str, Any], ours: tuple[str, ...]) -> None:
 
 
 def _adapter_path(root: Path, given: str | UnsetType) -> Path:
-    """Inside the repository, so that what is declared is what was reviewed."""
+    """Must be inside the repository, so that it was reviewed with it."""
     if given is UNSET:
         raise ValueError("Object missing required field `adapter`, a path relative to the root - at `$`")
     adapter = root / given

@@ -1,4 +1,4 @@
-"""Settings of the user and the project that a CLI always reads, found so that they can be switched off."""
+"""Finds settings of the user and the project that a CLI always reads, so that they can be switched off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRAILING = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
 def directories_between(top: Path, bottom: Path) -> Iterator[Path]:
-    """`bottom` and its parents up to `top`, the way CLIs look for project settings."""
+    """`bottom` and its parents up to `top`, as CLIs look for project settings."""
     here = bottom
     while True:
         yield here
@@ -36,7 +36,7 @@ def table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def load_json(path: Path) -> Mapping[str, Any]:
-    """Empty where there is none; one that cannot be read cannot be read by the CLI either."""
+    """Empty if there is no file; a file that we cannot read, the CLI cannot read either."""
     with suppress(OSError, NotReadable, ValueError, RecursionError):
         loaded = parse_jsonc(read_plain(path).decode())
         return loaded if isinstance(loaded, Mapping) else {}
@@ -44,7 +44,7 @@ def load_json(path: Path) -> Mapping[str, Any]:
 
 
 def load_toml(path: Path) -> Mapping[str, Any]:
-    """As `load_json`."""
+    """Like `load_json`."""
     import tomllib
 
     with suppress(OSError, NotReadable, ValueError, RecursionError):
@@ -53,7 +53,7 @@ def load_toml(path: Path) -> Mapping[str, Any]:
 
 
 def parse_jsonc(text: str) -> object:
-    """JSON with comments and trailing commas, as people write it; ValueError when it is none even so.
+    """JSON with comments and trailing commas, as people write it; ValueError if it is not even that.
 
     Empty text is an empty object.
     """

@@ -1,4 +1,4 @@
-"""Gemini CLI. It runs from a configuration home of its own, so it needs a key."""
+"""Gemini CLI, started with a configuration home of its own, for which it needs a key."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def _login(env: Environment, model: str | None) -> str | None:
 def _environment(start: Start) -> dict[str, str]:
     ours = {
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
-        "GEMINI_CLI_NO_RELAUNCH": "true",  # its relaunched child survives a hang-up
+        "GEMINI_CLI_NO_RELAUNCH": "true",  # the child that it would restart as survives a hang-up
     }
     env = start.env
     if not env.get("GEMINI_API_KEY") and _auth_type(env) == "gemini-api-key":
-        # the one name by which it takes a key; with Vertex the other name keeps its own meaning
+        # this is the only name under which it takes a key; with Vertex, the other name keeps its own meaning
         ours["GEMINI_API_KEY"] = env["GOOGLE_API_KEY"]
     return ours
 
@@ -72,7 +72,7 @@ def _files(start: Start) -> dict[Path, str]:
         "privacy": {"usageStatisticsEnabled": False},
         "ui": {"hideTips": True, "hideBanner": True},
         "ide": {"hasSeenNudge": True, "enabled": False},
-        # AGENTS.md is what other runtimes read in the same tree
+        # other runtimes read AGENTS.md in the same tree
         "context": {"fileName": ["GEMINI.md", "AGENTS.md"]},
         "hooksConfig": {"enabled": True, "notifications": False, "disabled": _project_hooks(start)},
         **_config(start.servers),
@@ -88,13 +88,13 @@ def _files(start: Start) -> dict[Path, str]:
 
 
 def _hook(start: Start) -> dict[str, object]:
-    # its name is what it shows while the hook runs, instead of the whole command
+    # shown while the hook runs, instead of the whole command
     words = {"name": "agent-farm", "type": "command", "command": start.report_line}
     return {**words, "timeout": HOOK_SECONDS * 1000}
 
 
 def _project_hooks(start: Start) -> list[str]:
-    """What the project's settings call their hooks, by which each is switched off: a name or the command."""
+    """The names by which the project's hooks can be switched off: each one's name, or its command."""
     found: list[str] = []
     for file in settings_between(start.top, start.cwd, ".gemini/settings.json"):
         for groups in table(load_json(file), "hooks").values():
@@ -106,11 +106,11 @@ def _project_hooks(start: Start) -> list[str]:
 
 
 def _flags(start: Start) -> list[str]:
-    """Without a server, the allowed name is one that no server has."""
+    """If there is no server, the only one allowed has a name that no server has."""
     name = start.server.name if start.server else locked_name(McpServer("none", ""), start.run)
     flags = ["--allowed-mcp-server-names", name, "--extensions", "none"]
     if not start.in_pane and start.permissions == "edit":
-        # one is enough to be offered the shell tool at all; what may run is said by the policy file
+        # one allowed script makes the shell tool available; the policy file says what may run
         for script in skill_paths(start.skills, start.cwd)[:1]:
             flags += ["--allowed-tools", f"run_shell_command({script})"]
     for place in start.bounds.reads:
@@ -120,7 +120,7 @@ def _flags(start: Start) -> list[str]:
 
 
 def _skill_rules(start: Start) -> Iterator[dict[str, object]]:
-    """A rule for each way to start each script: one repetition within another it refuses."""
+    """One rule for each way to start each script, because it refuses nested repetitions."""
     for command in skill_commands(start.skills, start.cwd):
         for given in ("", " [A-Za-z0-9_./= -]*"):
             pattern = f'{re.escape(command)}{given}"'
@@ -129,7 +129,7 @@ def _skill_rules(start: Start) -> Iterator[dict[str, object]]:
 
 
 def _bounds_rules(start: Start) -> Iterator[dict[str, object]]:
-    """What it may read it would write, too: what it writes has to lie in its directory, by a plain path."""
+    """Files that it may read it could also write: so it may only write below its directory."""
     bounds, cwd = start.bounds, re.escape(f"{start.cwd}/")
     if bounds == NONE or start.permissions == "all":
         return
@@ -146,7 +146,7 @@ HOOKS = Hooks(
         "Notification:ToolPermission": "waiting",
         "AfterTool": "working",
         "AfterAgent": "idle",
-        "AfterAgent:[no response text]": "waiting",  # an API error, or Esc: the screen tells
+        "AfterAgent:[no response text]": "waiting",  # an API error, or Esc: the screen tells which
     },
     ready_states={"SessionStart": "idle"},
     submitted="BeforeAgent",
@@ -196,9 +196,9 @@ GEMINI = Cli(
             "gemini --approval-mode default"
             " --allowed-mcp-server-names lctx-none -e none --include-directories={directories}"
         ),
-        # otherwise it starts a second process, and that one outlives a signal to the first
+        # otherwise it starts a second process, which survives a signal to the first
         env={"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
-        # settings of a trusted directory come before the user's, whose hooks would run
+        # in a trusted directory these settings override the user's, whose hooks would run
         files={".gemini/settings.json": json.dumps({"hooksConfig": {"enabled": False}})},
         instructions=("GEMINI.md", "AGENTS.md"),
         output="gemini",
@@ -208,7 +208,7 @@ GEMINI = Cli(
     config_file="settings.json",
     server_name=lambda server, start: locked_name(
         server, start.run
-    ),  # a project's of the same name would win
+    ),  # a project's server with the same name would win
     flags=_flags,
     files=_files,
     environment=_environment,

@@ -1,4 +1,4 @@
-"""What Gemini CLI prints, headless, and how it says why it ended."""
+"""Parses the headless output of Gemini CLI, and finds out why it ended."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GeminiEvents(LineParser):
             error = event.get("error") or {}
             message = str(error.get("message") or error.get("type"))
             self.fail_api(status_in(message), message)
-        elif self._warning and not self.output.strip():  # it stopped itself, and calls that a success
+        elif self._warning and not self.output.strip():  # it stopped by itself, and calls that a success
             self.fail("failed", self._warning)
 
     def explain(self, stderr: str, exit_code: int) -> Failure:
@@ -57,13 +57,13 @@ class GeminiEvents(LineParser):
 
 
 def _what_it_misses(stderr: str) -> str:
-    """The variables it names over several lines, without the advice after them."""
+    """The variables that it names over several lines, without the advice that follows."""
     found = re.search(r"When using .*?(?=\nUpdate your environment|\Z)", stderr, re.DOTALL)
     return " ".join(found[0].split())[:500] if found else ""
 
 
 def _error_object(stderr: str) -> str | None:
-    """The message of the error object that it prints last."""
+    """The message in the error object that it prints last."""
     begin = stderr.rfind('{\n  "session_id"')
     try:
         return str(json.loads(stderr[begin:])["error"]["message"]) if begin >= 0 else None

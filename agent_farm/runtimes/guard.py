@@ -1,13 +1,13 @@
-"""Stands between a headless run and whoever started it, so that no process of the run outlives either.
+"""Stands between a headless run and its starter, so that no process of the run outlives either.
 
-`guard.py LIFELINE STATUS GRACE SCRATCH argv…`, started as a file. It starts argv in a process group of its
-own, writes that group's id and later the wait status to the descriptor STATUS, and ends the whole group when
-argv has ended or when the descriptor LIFELINE is closed, which happens even when the starter is killed.
-Descendants that left the group are handed to the guard by the kernel (Linux) and ended, too. The directory
-SCRATCH ("" for none) is removed when nobody else is left to do it.
+Run as a file: `guard.py LIFELINE STATUS GRACE SCRATCH argv…`. It starts argv in a process group of its own,
+writes that group's id, and later the wait status, to the descriptor STATUS. It ends the whole group when argv
+has ended, or when the descriptor LIFELINE is closed, as happens even if the starter is killed. Descendants
+that left the group are handed to the guard by the kernel (Linux), and ended, too. The directory SCRATCH (""
+for none) is removed if nobody else can do it any more.
 
-The guard is two processes: the inner one does all of this, and whichever of them is killed, the other one
-ends what is left.
+The guard is two processes: the inner one does all this, and if either is killed, the other one ends what is
+left.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+if __name__ == "__main__":  # run as a file: only the standard library is on the path so far
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from agent_farm.descendants import adopt_orphans, end_children, lifeline
@@ -33,12 +33,12 @@ _CANNOT_START = 127
 def main(argv: list[str]) -> int:
     lifeline, status, grace, scratch = int(argv[0]), int(argv[1]), float(argv[2]), argv[3]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # only the lifeline ends it
+        signal.signal(number, signal.SIG_IGN)  # only the closed lifeline ends it
     adopts = adopt_orphans(True)
     outer_end, outer = os.pipe()
     inner = os.fork()
     if inner == 0:
-        os.close(outer)  # the other end is closed when the outer one has ended
+        os.close(outer)  # so that the inner end is closed once the outer process has ended
         code = 1
         try:
             code = _run(argv[4:], lifeline, outer_end, status, grace, scratch)
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     code = os.waitstatus_to_exitcode(_wait_for(inner))
     if code not in (0, _CANNOT_START):
         end_children(grace)
-        if adopts:  # else the starter has to end the group
+        if adopts:  # otherwise the starter has to end the group
             _say(status, f"ended {-signal.SIGKILL}")
         _remove_if_alone(scratch, lifeline)
     return abs(code)
@@ -74,7 +74,7 @@ def _run(argv: list[str], lifeline: int, outer_end: int, status: int, grace: flo
 def _wait_for(inner: int) -> int:
     while True:
         pid, status = os.waitpid(-1, 0)
-        if pid == inner:  # others are orphans that became ours
+        if pid == inner:  # others are orphans that we adopted
             return status
 
 
@@ -84,21 +84,21 @@ def _say(status: int, word: str) -> None:
 
 
 def _before_exec() -> Callable[[], None]:
-    """Signals as anywhere else; and the kernel ends the child should somebody kill the guard."""
+    """Resets signals to their defaults, and makes the kernel end the child if the guard is killed."""
     guard, tie_to_guard = os.getpid(), lifeline(signal.SIGKILL)
 
     def prepare() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         tie_to_guard()
-        if os.getppid() != guard:  # killed before the kernel was told
+        if os.getppid() != guard:  # the guard was killed before the kernel was told
             os._exit(1)
 
     return prepare
 
 
 def _wait(child: subprocess.Popen[bytes], *ties: int) -> None:
-    """Until the child has ended, or one of those has that the other ends of `ties` belong to."""
+    """Until the child has ended, or whoever holds the other end of one of `ties` has."""
     read, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -127,13 +127,13 @@ def _group_lives(child: subprocess.Popen[bytes]) -> bool:
         os.killpg(child.pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # macOS, for a group of zombies
+    except PermissionError:  # on macOS, for a group of zombies
         return False
     return True
 
 
 def _reap(child: subprocess.Popen[bytes]) -> None:
-    """Collect adopted zombies, but never the child, whose status Popen has to see."""
+    """Collect adopted zombies, but not the child, whose status Popen has to see."""
     if child.returncode is None:
         return
     with suppress(ChildProcessError):
@@ -142,14 +142,14 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
 
 
 def _remove_if_alone(scratch: str, lifeline: int) -> None:
-    """Whoever started the run removes its directory, unless he is gone."""
+    """The starter of a run removes its directory, unless the starter is gone."""
     if not scratch or not select.select([lifeline], [], [], 0)[0]:
         return
     import shutil
 
     deadline = time.monotonic() + 2.0
     while os.path.lexists(scratch) and time.monotonic() < deadline:
-        shutil.rmtree(scratch, ignore_errors=True)  # again, where something was still being written
+        shutil.rmtree(scratch, ignore_errors=True)  # repeated, because something may still have been written
         time.sleep(_POLL_SECONDS)
 
 

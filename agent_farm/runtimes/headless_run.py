@@ -1,4 +1,4 @@
-"""A headless CLI, from its start to a result; if it is cut short, its output so far is not lost."""
+"""Runs a headless CLI to its result; if it is interrupted, the output so far is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CHARACTERS = 1 << 26
 
 
 class Interrupted(asyncio.CancelledError):
-    """`partial` has no usage or cost that the runtime did not tell."""
+    """`partial` has usage and cost only as far as the runtime has reported them."""
 
     def __init__(self, partial: RuntimeResult) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Interrupted(asyncio.CancelledError):
 
 
 async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
-    """Cancelled, it raises Interrupted."""
+    """If it is cancelled, it raises Interrupted."""
     try:
         ended = await run_guarded(command, _hearing(parser))
     except asyncio.CancelledError as error:
@@ -34,7 +34,7 @@ async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
 
 
 def _hearing(parser: LineParser) -> Callable[[str], str | None]:
-    """Calls `parser.line`, and reports the progress if somebody listens."""
+    """Calls `parser.line`, and reports progress if somebody listens."""
     tell = parser.start.on_progress
     seen = (0, 0, "")
 
@@ -57,7 +57,7 @@ def _hearing(parser: LineParser) -> Callable[[str], str | None]:
 
 
 def with_limits(cli: Cli, result: RuntimeResult) -> RuntimeResult:
-    """An error that speaks of a usage limit is one."""
+    """An error whose message names a usage limit becomes a `limited` failure."""
     failure = result.failure
     if failure is None or failure.kind not in ("api-error", "failed"):
         return result

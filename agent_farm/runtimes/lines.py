@@ -1,4 +1,4 @@
-"""From a CLI's stream of JSON lines, and the way it ended, to one RuntimeResult."""
+"""Turns a CLI's stream of JSON lines, and the way it ended, into a RuntimeResult."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Event = Mapping[str, Any]
 
-# what the CLIs call the tools that look at files
+# the CLIs' names for tools that look at files
 _TOOLS = re.compile(
     r"(?i)(read|view|grep|glob|ls|list|search|notebook)"
     r"|(read|read_many|search|list|view)_(files?|file_content|directory)|grep_search|list_dir"
@@ -29,7 +29,7 @@ _SHELLS = re.compile(r"(?i)bash|shell|(run_)?shell_command|local_shell|exec_comm
 _READERS = re.compile(
     r"\s*(cd\s[^&;|]*(&&|;)\s*)?(cat|grep|rg|ls|find|head|tail|sed|awk|wc|tree|less|stat|file)\b"
 )
-# in their words
+# in the CLIs' words
 _REFUSED = re.compile(
     r"(?i)haven't granted|requires? approval|was blocked|permission (to use .* )?(has been )?denied|denied by"
     r"|not in workspace|outside the allowed|a rule which prevents|permission settings|rejected permission"
@@ -37,18 +37,18 @@ _REFUSED = re.compile(
 
 
 class LineParser(ABC):
-    """Subclasses take events; this keeps what they found and judges the end.
+    """Subclasses interpret events; this class collects what they find, and judges the end.
 
-    `turns` counts answers of the model. Runtimes without a limit of their own are ended when it passes
-    `max_turns`; `counts_turns` is False where the CLI keeps the limit itself.
+    `turns` counts the model's answers. A runtime without a limit of its own is ended when that passes
+    `max_turns`; `counts_turns` is False if the CLI enforces the limit itself.
     """
 
     counts_turns = True
     refusals: ClassVar[
         tuple[str, ...]
     ] = ()  # its words for an argument or a conversation that it does not take
-    error_line = "(?i)error"  # how the line begins that says what is wrong, should it not be the last one
-    answered_is_done = False  # an exit code after the whole answer says nothing about it
+    error_line = "(?i)error"  # how the line begins that says what is wrong, if that is not the last line
+    answered_is_done = False  # an exit code after a complete answer means nothing
 
     def __init__(self, start: Start) -> None:
         self.start = start
@@ -60,17 +60,17 @@ class LineParser(ABC):
         self.conversation_id: str | None = None
         self.turns = 0
         self._is_speaking = False
-        self.said = ""  # the last line that was no event
+        self.said = ""  # the last line that was not an event
         self.failure: Failure | None = None
         self.finished = False
-        self.is_hopeless = False  # ended at once: it has failed, and would go on trying
+        self.is_hopeless = False  # has failed, but would go on trying, so it is ended at once
 
     @abstractmethod
     def event(self, event: Event) -> None:
-        """Take in one event; set `finished` when it is the one that ends a run, `failure` when it failed."""
+        """Take in one event; set `finished` if it is the one that ends a run, and `failure` if it failed."""
 
     def explain(self, stderr: str, exit_code: int) -> Failure:
-        """Why it ended with `exit_code` and no event that says so."""
+        """Why it ended with `exit_code`, if no event says so."""
         lines = [line.strip() for line in stderr.splitlines() if re.match(self.error_line, line.strip())]
         said = next(iter(lines), last_line(stderr)) or f"ended with exit code {exit_code}"
         refused = any(word in stderr for word in self.refusals)
@@ -99,15 +99,15 @@ class LineParser(ABC):
         return None
 
     def fail(self, kind: FailureKind, message: str) -> None:
-        """The first failure is the cause; later ones are its consequences."""
+        """Record a failure; the first is the cause, later ones are its consequences."""
         self.failure = self.failure or Failure(kind, message)
 
     def fail_api(self, status: int | None, message: str) -> None:
-        """An API error; errors about the key or the login are distinguished."""
+        """Record an API error; those about the key or the login are distinguished."""
         self.fail("not-logged-in" if status in (401, 403) else "api-error", message)
 
     def speaks(self) -> None:
-        """The model says or calls something: a turn, until its calls are answered and it is asked again."""
+        """The model says or calls something: one turn, until its calls are answered."""
         if not self._is_speaking:
             self.turns += 1
             self._is_speaking = True
@@ -124,7 +124,7 @@ class LineParser(ABC):
         return self.told(self._judge(ended, timeout))
 
     def told(self, failure: Failure | None) -> RuntimeResult:
-        """What it has heard so far."""
+        """The result of what it has received so far."""
         return RuntimeResult(
             output=self.output,
             tool_calls=tuple(self.calls.values()),
@@ -160,9 +160,9 @@ class LineParser(ABC):
 
 
 def refused_reading(calls: Sequence[ToolCall]) -> str | None:
-    """What the first refusal said, when there were reads and none of them was let through.
+    """The text of the first refusal, if there were reads and all of them were refused.
 
-    Such a run has seen nothing of what it was asked about, whatever it says.
+    Such a run has seen nothing of what it was asked about, whatever it claims.
     """
     reads = [call for call in calls if _reads(call)]
     refusals = [call for call in reads if call.is_error and _REFUSED.search(call.result or "")]
@@ -183,14 +183,14 @@ def turn_limit(turns: int) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, without colours."""
+    """The last line with text, without colours."""
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     return lines[-1][:500] if lines else ""
 
 
 def text_of(content: object) -> str:
-    """The text of a tool's result in any of the forms CLIs use."""
+    """The text in a tool's result, in any of the forms that CLIs use."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -206,13 +206,13 @@ def text_of(content: object) -> str:
 
 
 def status_in(message: str) -> int | None:
-    """The HTTP status of an error that an API's message names."""
+    """The HTTP status named in an API's error message."""
     found = re.search(r"\b([45]\d\d)\b", message)
     return int(found[1]) if found else None
 
 
 def usage_of(given: object, output: object, cached: object, written: object = 0) -> Usage:
-    """From counts whose `given` includes what came from a cache."""
+    """From counts in which `given` includes what came from a cache."""
     read = number(cached)
     return Usage(max(0, number(given) - read), number(output), read, number(written))
 

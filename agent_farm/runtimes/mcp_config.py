@@ -1,4 +1,4 @@
-"""The one MCP server of a run, in the form of each runtime, and the directory its file lives in."""
+"""The one MCP server of a run in each runtime's own format, and the directory for its file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from agent_farm.runtimes.environment import MCP_TOKEN
 
 Transport = Literal["http", "sse"]
 
-# How long a CLI waits for one of its tools: `trigger` answers when a whole session has ended. Most give up
-# after a minute by themselves.
+# How long a CLI waits for one of its tools: `trigger` only answers when a whole session has ended. By
+# default, most CLIs give up after a minute.
 TOOL_SECONDS = 3600
 
 
@@ -55,19 +55,19 @@ def one_server(given: GivenServers) -> McpServer | None:
 
 
 def locked_name(server: McpServer, nonce: str) -> str:
-    """A name the project cannot have guessed, for CLIs in which a project server of the same name wins."""
+    """A name the project cannot have guessed, for CLIs in which a project's server would win."""
     return f"{server.name}-{sha256(nonce.encode()).hexdigest()[:8]}"
 
 
 def bearer_header(server: McpServer, *, variable: str = f"${{{MCP_TOKEN}}}") -> dict[str, object]:
-    """`headers` that name the variable of the token, for CLIs that fill it in."""
+    """`headers` that name the token's variable, for CLIs that replace it by the value."""
     return {"headers": {"Authorization": f"Bearer {variable}"}} if server.token else {}
 
 
 def claude_form(servers: Sequence[McpServer], **more: object) -> dict[str, object]:
-    """`{"mcpServers": {name: {"type", "url", …}}}`, with what a CLI wants to be told beside it.
+    """`{"mcpServers": {name: {"type", "url", …}}}`, with further keys for some CLIs.
 
-    Claude itself wants `alwaysLoad`: its tools are then offered from the first request on.
+    Claude itself gets `alwaysLoad`, so that the tools are offered from the first request on.
     """
     told = more or {"alwaysLoad": True}
 
@@ -80,9 +80,9 @@ def claude_form(servers: Sequence[McpServer], **more: object) -> dict[str, objec
 
 @contextmanager
 def config_directory(name: str, *, env: Mapping[str, str] | None = None) -> Iterator[Path]:
-    """`<tmp>/butler_<name>_<uuid>/`, private, and gone afterwards whatever happened inside.
+    """`<tmp>/butler_<name>_<uuid>/`, private, and removed afterwards whatever happened inside.
 
-    `<tmp>` is the runtime's own, TMPDIR in its `env`, else this process's.
+    `<tmp>` is the runtime's own, TMPDIR in its `env`, or else this process's.
     """
     import tempfile
 
@@ -103,7 +103,7 @@ def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
         raise UsageError(f"MCP server {name!r} has no url")
     token = given.get("token")
     said = given.get("type") or given.get("transport")
-    # an address that ends in /sse says it as well, for who says nothing else
+    # if nothing else says so, an address that ends in /sse does
     is_sse = said == "sse" or (not said and urlsplit(url).path.rstrip("/").endswith("/sse"))
     transport: Transport = "sse" if is_sse else "http"
     return McpServer(name, url, token if isinstance(token, str) else None, transport)

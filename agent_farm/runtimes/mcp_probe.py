@@ -1,4 +1,4 @@
-"""Whether the one MCP server answers and takes the token, asked for CLIs that go on without a word if not."""
+"""Checks that the one MCP server answers and accepts the token, for CLIs that silently go on without it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USER_AGENT = "agent-farm-probe"
 
 
 async def probe_server(server: McpServer) -> Failure | None:
-    """None when it answers. The question opens no session: servers answer ping at any time."""
+    """None if it answers. This opens no session, because servers answer a ping at any time."""
     return await asyncio.to_thread(_ask, server)
 
 
@@ -34,7 +34,7 @@ def _ask(server: McpServer) -> Failure | None:
             return None
     except urllib.error.HTTPError as error:
         if error.code not in (401, 403):
-            return None  # it answers; what it thinks of a ping is its own business
+            return None  # it answers, and how it answers a ping does not matter
         return Failure("mcp-unreachable", f"MCP server {server.name} refused the token ({error.code})")
     except OSError as error:
         return Failure("mcp-unreachable", f"MCP server {server.name} does not answer: {error}")

@@ -1,4 +1,4 @@
-"""One headless run of an adapter, from what stands against it to its result: a pane does without all this."""
+"""One headless run of an adapter, from the preliminary checks to its result. Panes do not load this."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def result_of(adapter: RuntimeAdapter, start: Callable[[], Start], home: P
 
 
 async def _run_in_scratch(adapter: RuntimeAdapter, start: Start, home: Path | None) -> RuntimeResult:
-    """In a place of this run alone, unless something stands against it."""
+    """Run it in a directory of its own, unless something prevents the run."""
     own, server = start.env, start.server
     failure = _obstacle(adapter, start) or await _find_dead_server(adapter, server)
     if failure:
@@ -49,7 +49,7 @@ async def _run_in_scratch(adapter: RuntimeAdapter, start: Start, home: Path | No
 
 
 def _obstacle(adapter: RuntimeAdapter, start: Start) -> Failure | None:
-    """Why a headless run need not be begun."""
+    """Why the run need not even be tried."""
     if (missing := adapter.program_problem(start.env, start.command)) is not None:
         return Failure("not-installed", missing)
     if (reason := adapter.cli.login(start.env, start.model)) is not None:

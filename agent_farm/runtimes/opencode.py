@@ -19,7 +19,7 @@ from agent_farm.runtimes.parsers import parser_in
 from agent_farm.runtimes.skills import skill_commands
 from agent_farm.runtimes.worktree_facts import top_of
 
-# the vendor in `vendor/model` -> the variables it reads
+# the provider in `provider/model` -> the variables that opencode reads for it
 PROVIDERS = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"),
@@ -31,17 +31,18 @@ PROVIDERS = {
 }
 _ASKED = ("bash", "webfetch", "external_directory")
 _OFF = {"type": "remote", "url": "http://localhost:1/mcp", "enabled": False}
-# its input box: the draft or nothing, an empty line, its agent's name, the lower edge; beside it a side bar
+# its input box: the draft or nothing, an empty line, the agent's name, the lower edge; a side bar to its
+# right
 _INPUT_BOX = r"^ *┃(?:  %s)?(?: {12,}\S.*)? *\n *┃(?: {12,}\S.*)? *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀"
 
 
 def _pick_keys(env: Environment, model: str | None) -> tuple[str, ...]:
-    """The keys of the model's vendor, named before the slash; without a model only its own."""
+    """The keys for the model's provider, named before the slash; without a model, only opencode's own."""
     return ("OPENCODE_API_KEY", *PROVIDERS.get(_vendor(model), ()))
 
 
 def _login(env: Environment, model: str | None) -> str | None:
-    """Without either it would take a free model that its vendor hosts, and send the code there."""
+    """Without login or model it would use a free model that opencode hosts, and send the code there."""
     vendor, logins = _vendor(model), _logins(env)
     if not model:
         if logins or env.get("OPENCODE_API_KEY"):
@@ -61,12 +62,12 @@ def _vendor(model: str | None) -> str:
 
 
 def _logins(env: Environment) -> frozenset[str]:
-    """The vendors that its own login file names."""
+    """The providers named in its own login file."""
     return frozenset(load_json(Path(env.get("HOME", os.sep)) / ".local/share/opencode/auth.json"))
 
 
 def _environment(start: Start) -> dict[str, str]:
-    """These together keep user and project settings out; its login, in the data directory, stays usable."""
+    """Together, these keep user and project settings out; its login, in the data directory, stays usable."""
     users = Path(start.env.get("HOME", os.sep)) / ".opencode"
     servers = [
         name for file in ("opencode.json", "opencode.jsonc") for name in table(load_json(users / file), "mcp")
@@ -76,9 +77,9 @@ def _environment(start: Start) -> dict[str, str]:
         "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         "XDG_CONFIG_HOME": str(_config_home(start) / "config"),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
-        "OPENCODE_DISABLE_CLAUDE_CODE": "1",  # it would read the user's ~/.claude
+        "OPENCODE_DISABLE_CLAUDE_CODE": "1",  # otherwise it reads the user's ~/.claude
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-        # read last of all, so it can switch off what ~/.opencode configures
+        # read last, so it can switch off what ~/.opencode configures
         "OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": dict.fromkeys(servers, _OFF)}),
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
     }
@@ -111,7 +112,7 @@ def _files(start: Start) -> dict[Path, str]:
 
 
 def _plugin_values(start: Start) -> dict[str, object]:
-    """`--prompt` does nothing when a session is resumed: the plugin sends the message."""
+    """`--prompt` has no effect when a session is resumed, so the plugin sends the message."""
     resumed = None
     if start.resume and start.prompt is not None and start.prompt_file:
         resumed = {"session": start.conversation_id, "file": str(start.prompt_file)}
@@ -120,7 +121,7 @@ def _plugin_values(start: Start) -> dict[str, object]:
 
 
 def _settings(start: Start) -> dict[str, Any]:
-    """The only configuration it reads; the project's instructions are named, since its own search is off."""
+    """The only configuration it reads; it names the project's instructions, because its own search is off."""
     role = [str(_config_home(start) / "role.md")] if start.role else []
     return {
         "$schema": "https://opencode.ai/config.json",
@@ -128,14 +129,14 @@ def _settings(start: Start) -> dict[str, Any]:
         "autoupdate": False,
         "permission": _pane_rules(start.permissions) if start.in_pane else _headless_rules(start),
         "instructions": [*role, *map(str, _project_instructions(start))],
-        # for calls alone: the server's own `timeout` would hold up a start, too
+        # only for calls: the server's own `timeout` would also delay a start
         "experimental": {"mcp_timeout": TOOL_SECONDS * 1000},
         **_config(start.servers),
     }
 
 
 def _project_instructions(start: Start) -> list[Path]:
-    """AGENTS.md of each directory down to `cwd`, or CLAUDE.md where there is none."""
+    """AGENTS.md in each directory down to `cwd`, or CLAUDE.md if there is none."""
     found = []
     for directory in directories_between(start.top, start.cwd):
         files = [directory / name for name in ("AGENTS.md", "CLAUDE.md") if (directory / name).is_file()]
@@ -144,7 +145,7 @@ def _project_instructions(start: Start) -> list[Path]:
 
 
 def _plugin_library(directory: Path) -> Mapping[Path, str]:
-    """A configuration home in which its plugin library looks installed: it would fetch it from npm first."""
+    """A configuration home in which its plugin library looks installed: it fetches that otherwise."""
     library = {"dependencies": {"@opencode-ai/plugin": "*"}}
     return {
         directory / "package.json": json.dumps(library),
@@ -162,7 +163,7 @@ def _pane_rules(permissions: Permissions) -> dict[str, object]:
 def _headless_rules(start: Start) -> dict[str, object]:
     if start.permissions == "all":
         return {"*": "allow"}
-    top, bounds = top_of(start.cwd), start.bounds  # its rules name files from there
+    top, bounds = top_of(start.cwd), start.bounds  # its rules name files relative to the top
     rules: dict[str, object] = {
         "edit": "deny",
         **dict.fromkeys(_ASKED, "deny"),
@@ -172,7 +173,7 @@ def _headless_rules(start: Start) -> dict[str, object]:
     if start.permissions == "ask":
         return rules
     rules["edit"] = "allow"
-    if bounds.own:  # it takes the whole repository around it for its own
+    if bounds.own:  # otherwise it may change the whole repository around it
         own = _each(top, (start.cwd,), "allow")
         rules["edit"] = {"*": "deny", **own, **_each(top, bounds.keeps, "deny")}
     commands = skill_commands(start.skills, start.cwd)
@@ -181,7 +182,7 @@ def _headless_rules(start: Start) -> dict[str, object]:
 
 
 def _each(top: Path, places: Sequence[Path], verdict: str) -> dict[str, str]:
-    """Of the rules that match, the last one holds."""
+    """Rules for these places; the last rule that matches applies."""
     names = [os.path.relpath(place, top) for place in places]
     return {pattern: verdict for name in names for pattern in (name, f"{name}/*" if name != "." else "*")}
 
@@ -212,7 +213,7 @@ OPENCODE = Cli(
     install="npm install -g opencode-ai",
     oldest="1.18.21",
     tried="1.18.33",
-    last_major=1,  # version 2 loads no plugin of version 1's, and one of ours reports the states
+    last_major=1,  # version 2 does not load version 1 plugins, and one of ours reports the states
     keys=(
         "OPENCODE_API_KEY",
         *(name for names in PROVIDERS.values() for name in names if name.endswith("_KEY")),
@@ -246,7 +247,7 @@ OPENCODE = Cli(
     files=_files,
     environment=_environment,
     events=parser_in("opencode_events", "OpencodeEvents"),
-    # each start leaves 19 MB; in a pane TMPDIR stays its commands' own
+    # each start leaves 19 MB; in a pane, TMPDIR stays as it is for its commands
     temporary={"pane": "BUN_TMPDIR", "headless": "TMPDIR"},
     hooks=HOOKS,
     screen=Screen(
@@ -259,7 +260,7 @@ OPENCODE = Cli(
     interrupt="Escape Escape",
     has_door=True,
     notices_dead_mcp=False,
-    hides_git_identity=True,  # git looks into the empty XDG_CONFIG_HOME, too
+    hides_git_identity=True,  # git also looks into the empty XDG_CONFIG_HOME
 )
 
 

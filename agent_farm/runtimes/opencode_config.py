@@ -1,7 +1,7 @@
-"""A configuration that is laid over the user's own opencode one: its MCP servers off, only sources readable.
+"""A configuration for `af ask` on top of the user's own: all MCP servers off, only the sources readable.
 
-opencode merges all its configurations, so each server is switched off by its name; model, provider and
-login stay the user's.
+opencode merges all its configurations, so each server is switched off by name; model, provider and login stay
+the user's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def overlay(env: Mapping[str, str], directories: Sequence[str]) -> str:
 
 
 def referenced_variables(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables that the user's configuration reads with `{env:NAME}`."""
+    """The variables that the user's configuration refers to with `{env:NAME}`."""
     return tuple(name for text, _ in _load(env) for name in _VARIABLE.findall(text))
 
 

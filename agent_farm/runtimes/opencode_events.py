@@ -1,4 +1,4 @@
-"""What `opencode run --format json` prints."""
+"""Parses `opencode run --format json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a runtime is a repository's doing: its user agrees before it is started."""
+"""What about a runtime comes from the repository, and needs the user's consent before it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_farm.settings import Settings
 def runtime_requests(
     root: Path, settings: Settings, name: str, *, permissions: str | None = None
 ) -> list[Request]:
-    """What to ask about before the runtime `name` is started; `permissions` are those of a flag."""
+    """What to ask about before the runtime `name` starts; `permissions` were given as an option."""
     own = f"runtimes.{name}.permissions"
     keys = [f"runtimes.{name}.{key}" for key in ("command", "args", "unlock")]
     if permissions is None:
@@ -29,7 +29,7 @@ def runtime_requests(
 
 
 def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str, str]) -> str | None:
-    """Why a start of it would fail; looks, and starts nothing."""
+    """Why starting it would fail; looks without starting anything."""
     if not_agreed(root, settings.requests([f"runtimes.{name}.command"])):
         return f"the repository replaces its command with one that nobody has agreed to; {HINT}"
     command = settings.runtime(name).command
@@ -42,7 +42,7 @@ def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str,
 
 
 def repository_program(root: Path, name: str) -> Request | None:
-    """The program of agent_runtime.json behind a runtime of the repository's own name."""
+    """The program behind a runtime that the repository declares in agent_runtime.json."""
     if name in ADAPTERS:
         return None
     runtime = load_external_runtime(root, name)
@@ -54,7 +54,7 @@ def repository_program(root: Path, name: str) -> Request | None:
 
 
 def agree_by_name(root: Path, name: str) -> None:
-    """Who types the name of a repository's own runtime agrees to run it.
+    """A person who types the name of a repository's own runtime approves running it.
 
     The name of one that af ships says nothing about what a repository has put in its place.
     """

@@ -1,4 +1,4 @@
-"""What `Cli.events` can be: a parser that is loaded for a headless run, and that a pane does without."""
+"""Values for `Cli.events`: parsers that are only loaded for a headless run, not for a pane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parser_in(module: str, name: str) -> Callable[[Start], LineParser]:
-    """The parser of that name in a file beside this one."""
+    """The parser with that name in a module beside this one."""
 
     def parser(start: Start) -> LineParser:
         made: LineParser = getattr(import_module(f"agent_farm.runtimes.{module}"), name)(start)

@@ -1,4 +1,4 @@
-"""Text for a CLI: what its input line takes for its own words, and what fits into one argument."""
+"""Text for a CLI: what its input line would take as a command, and what fits into one argument."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# A model reads past this line, and no input line takes it for anything.
+# A model reads past this line, and no input line gives it a meaning.
 BEFORE = "Message:\n"
-# What CLIs trim before they look; U+FEFF is a blank to JavaScript.
+# What CLIs trim before they look at the text; U+FEFF is white space to JavaScript.
 _EDGES = re.compile(r"^[\s\ufeff]+|[\s\ufeff]+$")
 
 
 class OwnWords(Struct, frozen=True):
-    """Regular expressions; white space around the text does not count, an empty one matches nothing.
+    """Regular expressions; white space around the text is ignored, and an empty expression matches nothing.
 
-    `begins` is how a text begins that the input line would obey, `whole` all of one; under `ends` Enter
-    does something else than submit what is there.
+    `begins` matches the beginning of a text that the input line would obey, `whole` a whole text; if `ends`
+    matches, Enter does something else than submit.
     """
 
     begins: str = ""
@@ -34,21 +34,21 @@ class OwnWords(Struct, frozen=True):
 
 
 def as_text(text: str, words: OwnWords) -> str:
-    """Untouched unless it would be obeyed; a blank, which is trimmed, closes what opens at the end."""
+    """Unchanged unless it would be obeyed; a blank at the end, which is trimmed, closes a list there."""
     before = BEFORE if words.would_obey(text) else ""
     return before + text + (" " if words.would_change_end(text) else "")
 
 
-# The five AI CLIs have learned the same words. `!` is a shell command, past every permission; a name after a
-# slash a command of their own, while a path, which has a second slash, is text; the end of a text opens a
-# list of names from which Enter would take one, and after a backslash Enter is a line break.
+# The five AI CLIs understand the same words. `!` runs a shell command, past every permission; a slash and a
+# name is a command, while a path, which has a second slash, is text; some characters near the end open a list
+# of names, in which Enter would choose one; and after a backslash, Enter is a line break.
 INPUT_LINE = OwnWords(
     begins=r"!|/(?!\w[^\s/]*/)",
     whole=r"exit|quit|help|:q!?|:wq!?",
     ends=r"[@$/#]\S*$|\\$",
 )
 
-# Linux refuses a single argument of 128 KiB (MAX_ARG_STRLEN, the closing NUL included)
+# Linux refuses a single argument of 128 KiB (MAX_ARG_STRLEN, which includes the closing NUL)
 ARGUMENT_LIMIT = 128 * 1024 - 1
 
 
@@ -57,7 +57,7 @@ def fits_argument(text: str, *, prefix: str = "") -> bool:
 
 
 def argument_for(prompt: str, file: Path | None, words: OwnWords, *, prefix: str = "") -> str:
-    """The prompt, as the text that it is, or, where no argument can hold it, the order to read its file."""
+    """The prompt as plain text or, if it is too long for an argument, an order to read its file."""
     text = as_text(prompt, words)
     if fits_argument(text, prefix=prefix) or file is None:
         return text
@@ -68,7 +68,7 @@ def argument_for(prompt: str, file: Path | None, words: OwnWords, *, prefix: str
 
 
 def order_to_read_role(role: str, file: Path) -> str:
-    """What stands for a role that no argument can hold."""
+    """Stands for a role that is too long for an argument."""
     return (
         f"Your role and rules are the whole content of the file {file} ({len(role.encode())} bytes; they are "
         "too long for a command line). Read all of it before anything else, and keep to it throughout."

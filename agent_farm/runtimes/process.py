@@ -1,4 +1,4 @@
-"""Running a CLI to its end: lines in, lines out, limits kept, and the whole process group gone afterwards."""
+"""Runs a CLI to its end: feeds it, hands on its lines, keeps limits, leaves none of its processes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ GUARD = Path(__file__).with_name("guard.py")
 GRACE_SECONDS = 3.0
 _STDERR_KEPT = 16_384
 _LINE_LIMIT = 1 << 26
-TOO_LONG = "(a line that is too long to be read)\n"  # what is heard of one
-_LEFT_SECONDS = 2.0  # for output from processes that are not ours
+TOO_LONG = "(a line that is too long to be read)\n"  # given to `on_line` instead of such a line
+_LEFT_SECONDS = 2.0  # how long to wait for output from processes that are not ours
 
 OnLine = Callable[[str], "str | None"]
 _HELD: ContextVar[tuple[int, ...]] = ContextVar("descriptors held by guards", default=())
@@ -28,7 +28,7 @@ _HELD: ContextVar[tuple[int, ...]] = ContextVar("descriptors held by guards", de
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`given` goes to its standard input; `scratch` is removed should the starter die before it can."""
+    """`given` goes to its standard input; `scratch` is removed even if the starter dies first."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -41,7 +41,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`stopped` is the reason that the reader of its lines gave, `timed_out` says the time was over."""
+    """`stopped` is the reason that `on_line` gave, `timed_out` means that the time was over."""
 
     exit_code: int | None = None
     signal: str | None = None
@@ -53,7 +53,7 @@ class Ended:
 
 @contextmanager
 def held_by_guards(descriptor: int) -> Iterator[None]:
-    """Runs that start inside hold the descriptor until their last process has ended, should we die before."""
+    """Runs started inside hold the descriptor until their last process has ended, even if we die first."""
     token = _HELD.set((*_HELD.get(), descriptor))
     try:
         yield
@@ -64,14 +64,14 @@ def held_by_guards(descriptor: int) -> Iterator[None]:
 async def run_guarded(
     command: Command, on_line: OnLine, on_error: Callable[[str], None] | None = None
 ) -> Ended:
-    """Hand every line of output, its end included, to `on_line`; a reason it returns ends the process, as
-    does `timeout`. `on_error` gets what comes on standard error, line by line.
+    """Hand every line of output, with its line end, to `on_line`; if that returns a reason, the process is
+    ended, as after `timeout`. `on_error` gets the lines of standard error.
 
-    However this ends, by cancellation or by the death of this process too, no process of the command is left.
+    However this ends, even by cancellation or the death of this process, no process of the command is left.
     """
     starting = asyncio.create_task(_Guard.start(command, on_error))
     try:
-        guard = await asyncio.shield(starting)  # cut short, it could leave a guard that nobody knows of
+        guard = await asyncio.shield(starting)  # otherwise a guard could be left that nobody knows about
     except OSError as error:
         return Ended(cannot_start=str(error))
     except asyncio.CancelledError:
@@ -91,7 +91,7 @@ async def run_guarded(
 
 
 class _Guard:
-    """A running guard.py, its lifeline, and what it said about its child."""
+    """A running guard.py, its lifeline, and what it reported about its child."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class _Guard:
         self._lifeline = lifeline
         self._grace = grace
         self._stderr = asyncio.create_task(_tail(stderr.reader, on_error))
-        # its end is the guard's: both of its processes hold the other end, and nobody else does
+        # ends with the guard: both of its processes hold the other end, and nobody else does
         self._status = asyncio.create_task(_tail(status.reader))
         self._reading: asyncio.Task[str | None] | None = None
         self._words: dict[str, str] = {}
@@ -142,7 +142,7 @@ class _Guard:
         return cls(process, lifeline, (stdout, stderr, status), command.grace, on_error)
 
     async def read(self, on_line: OnLine) -> str | None:
-        """Until the output ends, or nothing comes any more after all of the guard was killed."""
+        """Until the output ends, or nothing more comes after the whole guard was killed."""
         lines = _Lines(self.stdout.reader, on_line)
         self._reading = asyncio.create_task(lines.read())
         await asyncio.wait((self._reading, self._status), return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +153,7 @@ class _Guard:
         return self._reading.result() if self._reading.done() else None
 
     async def close(self) -> None:
-        """Cut the lifeline and wait for the guard to end the group; a killed guard's work is done here."""
+        """Close the lifeline and wait for the guard to end the group; a killed guard's work is done here."""
         os.close(self._lifeline)
         if self._reading is not None:
             self._reading.cancel()
@@ -164,10 +164,10 @@ class _Guard:
             async with asyncio.timeout(self._grace * 2 + 12):
                 await self.process.wait()
                 self._killed = (self.process.returncode or 0) < 0
-                await asyncio.shield(self._status)  # one half of it may live on
+                await asyncio.shield(self._status)  # one of its two processes may be alive
         except TimeoutError:
             with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)  # both halves
+                os.killpg(self.process.pid, signal.SIGKILL)  # both processes
         await asyncio.wait((self._status,), timeout=_LEFT_SECONDS)
         self._words = _pairs(self._status.result() if self._status.done() else "")
         if "group" in self._words and "ended" not in self._words:
@@ -192,7 +192,7 @@ class _Guard:
 
 
 class _Pipe:
-    """One that a child writes to; unlike asyncio's own, it can be closed while others hold the far end."""
+    """A pipe that a child writes to; unlike asyncio's, it can be closed while others hold its end."""
 
     def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport, far_end: int) -> None:
         self.reader, self.far_end = reader, far_end
@@ -222,7 +222,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 class _Lines:
-    """The lines of a stream, each handed on, up to one that gives a reason to stop; `heard` counts them."""
+    """Hands on the lines of a stream, up to one that gives a reason to stop; `heard` counts them."""
 
     def __init__(self, stream: asyncio.StreamReader, on_line: OnLine) -> None:
         self._stream, self._on_line = stream, on_line
@@ -256,7 +256,7 @@ async def _feed(stream: asyncio.StreamWriter | None, given: bytes) -> None:
 
 
 def _abort(stream: asyncio.StreamWriter | None) -> None:
-    """Drops output that nobody has read yet."""
+    """Drops output that has not been read yet."""
     assert stream is not None
     if not stream.is_closing() or stream.transport.get_write_buffer_size():
         stream.transport.abort()

@@ -1,4 +1,4 @@
-"""What a headless run came to."""
+"""The result of a headless run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool the model called; `result` is None while, or when, no answer was seen."""
+    """One tool that the model called; `result` is None as long as no answer was seen."""
 
     name: str
     input: Mapping[str, object] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of this run alone. `input_tokens` excludes what came from or went into a cache."""
+    """Tokens of this run alone. `input_tokens` excludes tokens read from or written to a cache."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -52,7 +52,7 @@ class Failure:
 
 
 def failure_of(error: Exception) -> Failure:
-    """What kept a run from its end, as what a result holds."""
+    """The failure that stands for this error in a result."""
     if isinstance(error, AgentFarmError):
         kind: FailureKind = "refused-argument" if isinstance(error, UsageError) else "failed"
         return Failure(kind, f"{error.what}: {error.why}" if error.why else error.what)
@@ -61,7 +61,7 @@ def failure_of(error: Exception) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeResult:
-    """`output` and `tool_calls` hold what came before a failure, too. `cost` is in US dollars."""
+    """`output` and `tool_calls` include what came before a failure. `cost` is in US dollars."""
 
     output: str = ""
     tool_calls: tuple[ToolCall, ...] = ()

@@ -1,4 +1,4 @@
-"""`af runtimes check NAME`: one real run against a server of our own, and what was seen of it."""
+"""`af runtimes check NAME`: runs the runtime for real against a server of our own, and says what was seen."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_runtime(
     command: Sequence[str] | None = None,
     model: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Whatever is wrong is a finding."""
+    """Anything that is wrong becomes a finding."""
     problem = adapter.problem(env, command=command, model=model)
     if problem:
         return (Finding("usable", False, problem),)
@@ -86,7 +86,7 @@ def _private_directory() -> Iterator[Path]:
 
 
 def _resumed(conversation: str, result: RuntimeResult) -> Finding:
-    """A second message in the same conversation, answered."""
+    """Whether a second message in the same conversation was answered."""
     what = "resumed the conversation"
     if result.failure:
         return Finding(what, False, str(result.failure))
@@ -106,7 +106,7 @@ def _findings(adapter: RuntimeAdapter, probe: Probe, result: RuntimeResult) -> l
 
 @dataclass
 class Probe:
-    """What a small MCP server with one tool saw; whether it is there is no word of the CLI."""
+    """What a small MCP server with one tool saw: evidence that does not depend on what the CLI says."""
 
     port: int = 0
     token: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*given)
 
     def log_message(self, format: str, *args: object) -> None:
-        """What it sees is in the probe."""
+        """Logs nothing: what it sees is in the probe."""
 
     def do_GET(self) -> None:
         self._answer(405)

@@ -1,4 +1,4 @@
-"""The scripts of a directory's `skills/`: each by its own path, so that no other file runs in their name."""
+"""The scripts in a directory's `skills/`, each named by path, so that nothing else can run in their place."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 RUNNERS = ("", "./", "sh ", "bash ", "python ", "python3 ")
 _MOST_SCRIPTS = 400
-# no character that the rules of a CLI or a shell would read as their own
+# no character that the rules of a CLI, or a shell, would interpret
 _PLAIN = re.compile(r"skills/[A-Za-z0-9_.+/-]+")
 _SAFE = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
 def skill_scripts(directory: Path, *, executable: bool = False) -> tuple[str, ...]:
-    """Those that lie there now, relative to `directory`; what a link brings in from elsewhere is none."""
+    """The scripts there now, relative to `directory`; a link to somewhere else does not count."""
     inside = os.path.join(os.path.realpath(directory), "skills", "")
     found: list[str] = []
     for place, subdirectories, names in os.walk(directory / "skills"):
@@ -32,13 +32,13 @@ def skill_scripts(directory: Path, *, executable: bool = False) -> tuple[str, ..
 
 
 def skill_commands(directory: Path, cwd: Path) -> tuple[str, ...]:
-    """How each may be started from `cwd`."""
+    """The ways to start each script from `cwd`."""
     runners = RUNNERS if directory == cwd else [runner for runner in RUNNERS if runner != "./"]
     return tuple(runner + path for path in skill_paths(directory, cwd) for runner in runners)
 
 
 def skill_paths(directory: Path, cwd: Path, *, executable: bool = False) -> tuple[str, ...]:
-    """Each as it is named from `cwd`."""
+    """The name of each script as seen from `cwd`."""
     scripts = skill_scripts(directory, executable=executable)
     if directory == cwd:
         return scripts

@@ -1,4 +1,4 @@
-"""All runtimes at a glance: installed, which version, usable or why not."""
+"""All runtimes at a glance: whether each is installed, in which version, and usable, or why not."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from msgspec import Struct
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.bounded_run import run_bounded
 from agent_farm.runtimes.environment import allowed_environment
-from agent_farm.runtimes.hearing import heard
 from agent_farm.runtimes.lines import last_line
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import Settings
@@ -25,7 +25,7 @@ _SECONDS = 15.0
 
 
 class RuntimeFound(Struct, frozen=True):
-    """`problem` is why it cannot be used, null when it can; `note` is what is good to know of its version."""
+    """`problem` says why it cannot be used (null if it can), `note` what is worth knowing about it."""
 
     name: str
     title: str
@@ -38,7 +38,7 @@ class RuntimeFound(Struct, frozen=True):
 def survey_runtimes(
     env: Mapping[str, str], root: Path | None, settings: Settings | None
 ) -> tuple[RuntimeFound, ...]:
-    """Every runtime, all versions asked for at once. A repository's command is not asked: it would run."""
+    """Asks all for their versions at once. A repository's command is not asked, because that would run it."""
     names = adapter_names(root)
     with ThreadPoolExecutor(max_workers=len(names)) as pool:
         return tuple(pool.map(partial(_survey, env, root, settings), names))
@@ -47,13 +47,13 @@ def survey_runtimes(
 def _version(
     adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
 ) -> tuple[str | None, str | None]:
-    """The version, and why a program that tells none, or too old a one, will not do."""
+    """The version, and why a program that reports none, or one that is too old, cannot be used."""
     found = adapter.find_command(env, command) if adapter.cli.tells_version else None
     if found is None:
         return None, None
     own = allowed_environment(env, key_names=())
     try:
-        done = heard([*found, "--version"], cwd="/", env=own, seconds=_SECONDS)
+        done = run_bounded([*found, "--version"], cwd="/", env=own, seconds=_SECONDS)
     except subprocess.TimeoutExpired:
         return None, f"{found[0]} --version does not end"
     except OSError as error:

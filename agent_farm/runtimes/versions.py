@@ -1,4 +1,4 @@
-"""Which version of a CLI is installed, according to its files; nothing is started."""
+"""Finds out which version of a CLI is installed from its files, without starting it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LARGEST = 1 << 20
 
 
 def installed_version(program: str, package: str) -> str | None:
-    """By the package.json of npm's `package` above the program, or the number in the program's own path.
+    """From the package.json of npm's `package` above the program, or the number in the program's own path.
 
-    None where neither says it: `--version` may.
+    None if neither says so; `--version` may.
     """
     place = Path(os.path.realpath(program))
     for directory in islice(place.parents, 4):
@@ -27,7 +27,7 @@ def installed_version(program: str, package: str) -> str | None:
 
 
 def is_older(version: str, oldest: str) -> bool:
-    """Unknown forms are not."""
+    """False for versions in an unknown form."""
     one, other = _NUMBER.search(version), _NUMBER.search(oldest)
     return bool(one and other and _parts(one[0]) < _parts(other[0]))
 

@@ -1,4 +1,4 @@
-"""What a runtime has to know of the checkout it works in: where its git directories are, who commits."""
+"""What a runtime needs to know about its checkout: where the git directories are, and who commits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_farm.disk import read_plain
-from agent_farm.runtimes.hearing import heard
+from agent_farm.runtimes.bounded_run import run_bounded
 
 _SECONDS = 5.0
 _LONGEST = 16_384  # bytes of a file that holds one path
@@ -17,14 +17,14 @@ _ASK = ("git", "config", "--null", "--get-regexp", r"^(user|author|committer)\.(
 
 
 def top_of(place: Path) -> Path:
-    """The checkout that `place` is in; `place` itself outside of any."""
+    """The checkout that contains `place`; `place` itself if none does."""
     return next((here for here in (place, *place.parents) if (here / ".git").exists()), place)
 
 
 def git_directories(worktree: Path) -> tuple[Path, ...]:
-    """The worktree's own git directory, then the one it shares: a commit writes in both.
+    """The worktree's own git directory, then the shared one: a commit writes to both.
 
-    None where they do not name each other: whoever works in the tree can write what its `.git` says.
+    Empty if they do not name each other, because whoever works in the tree can write its `.git`.
     """
     link = worktree / ".git"
     try:
@@ -46,7 +46,7 @@ def _line(file: Path) -> str:
 
 
 def main_checkout(worktree: Path) -> Path | None:
-    """The checkout whose repository a linked worktree belongs to; None for any other tree."""
+    """The main checkout of the repository to which a linked worktree belongs; None for any other tree."""
     if (worktree / ".git").is_dir():
         return None
     shared = [place for place in git_directories(worktree) if place.name == ".git"]
@@ -54,14 +54,14 @@ def main_checkout(worktree: Path) -> Path | None:
 
 
 def identity_environment(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """GIT_AUTHOR_* and GIT_COMMITTER_* as git itself would choose them in `cwd`; what `env` has, stays.
+    """GIT_AUTHOR_* and GIT_COMMITTER_* as git would choose them in `cwd`; values in `env` take precedence.
 
-    Reading a configuration runs nothing of the repository's.
+    Reading the configuration runs nothing of the repository's.
     """
     asked = {name: env[name] for name in ("PATH", "HOME") if name in env}
     asked |= {name: os.environ[name] for name in _CALLERS if name in os.environ}
     try:
-        done = heard(_ASK, cwd=cwd, env=asked, seconds=_SECONDS)
+        done = run_bounded(_ASK, cwd=cwd, env=asked, seconds=_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return {}
     found = dict(entry.partition("\n")[::2] for entry in done.stdout.decode("utf-8", "replace").split("\0"))

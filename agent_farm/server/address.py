@@ -1,4 +1,4 @@
-"""Where a server keeps its own, and the address it is found at."""
+"""Where a server keeps its files, and the address at which it is found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_farm.server.tokens import new_token
 
 
 class ServerFiles(Struct, frozen=True):
-    """Where the farm's server keeps its own."""
+    """The files of the farm's server."""
 
     address: Path
     lock: Path
@@ -25,7 +25,7 @@ class ServerFiles(Struct, frozen=True):
     log: Path
 
 
-# One that is signalled to end the server: others than processes have small and negative numbers.
+# These processes are signalled to end the server, and small or negative numbers would mean others.
 _Process = Annotated[int, Meta(ge=2)] | None
 
 
@@ -44,7 +44,7 @@ class ServerAddress(Struct, frozen=True):
 
     @property
     def token(self) -> str:
-        """The architect's."""
+        """The architect's token."""
         return load_token(self.token_file)
 
 
@@ -60,7 +60,7 @@ def server_files(root: Path) -> ServerFiles:
 
 
 def supervisor_of(files: ServerFiles) -> int | None:
-    """The supervisor, as the process that started it knows it; it may have ended."""
+    """The supervisor's process id, written by the process that started it; it may have ended."""
     with suppress(OSError, ValueError):
         return int(files.lock.read_text())
     return None
@@ -71,7 +71,7 @@ def load_address(files: ServerFiles) -> ServerAddress | None:
         found = load(files.address, ServerAddress)
     except FileNotFoundError:
         return None
-    return structs.replace(found, token_file=files.token)  # the file names it for other programs
+    return structs.replace(found, token_file=files.token)  # the path in the file is for other programs
 
 
 def store_address(files: ServerFiles, address: ServerAddress) -> None:
@@ -79,7 +79,7 @@ def store_address(files: ServerFiles, address: ServerAddress) -> None:
 
 
 def require_token(files: ServerFiles) -> None:
-    """There is one, and af made it: whoever plants a token must not be let in by it."""
+    """Make sure there is a token that af made: whoever plants one must not be let in by it."""
     try:
         load_token(files.token)
     except FileNotFoundError:

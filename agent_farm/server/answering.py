@@ -1,4 +1,4 @@
-"""Carrying out an operation for a caller of the server, on a thread of its own kind."""
+"""Carries out an operation for a caller of the server, on threads for operations of its kind."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def answer_to(operation: Operation[Any, Any], context: Context, request: A
 
 
 async def _wait(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
-    """Asks again and again: no thread is held meanwhile, and there may be many who wait."""
+    """Polls, so that no thread is blocked by the many who may be waiting."""
     seconds = USUAL_WAIT if request.timeout is None else min(request.timeout, LONGEST_WAIT)
     deadline = time.monotonic() + seconds
     look = msgspec.structs.replace(request, timeout=0)
@@ -91,7 +91,7 @@ def _has_fleet(context: Context) -> bool:
 
 
 def _host(context: Context, request: Any) -> str | None:
-    """The machine that answers: one that hangs holds up what is asked of it, and nothing else."""
+    """The machine that answers; one that hangs then only delays calls to itself."""
     from agent_farm.operations.fleet.elsewhere import host_of
 
     return host_of(context, request)
@@ -99,5 +99,5 @@ def _host(context: Context, request: Any) -> str | None:
 
 @functools.cache
 def _threads(pool: str) -> ThreadPoolExecutor:
-    """Calls that take long hold up their own kind and no other."""
+    """A pool for each kind, so that slow calls only delay their own kind."""
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"call {pool}")

@@ -1,4 +1,4 @@
-"""Answers of the API: versioned JSON, and every expected failure as one form with its status."""
+"""The API's answers: versioned JSON, and every expected failure in one form with its status."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agent_farm.errors import AgentFarmError, UsageError, as_farm_error, error_o
 
 _log = logging.getLogger(__name__)
 
-# What an expected failure is in HTTP; any other one is a conflict with how things are.
+# The HTTP status of an expected failure; any other is a conflict with the present state.
 _STATUS = {"usage": 400, "not-found": 404, "bug": 500}
 _OTHER = 409
 
 
 async def body_of(request: Request, most: int) -> bytes | None:
-    """None where it holds more than that many bytes: the rest is not read."""
+    """The body; None if it is longer than `most` bytes, whose rest is not read."""
     data = bytearray()
     try:
         async for piece in request.stream():
@@ -37,7 +37,7 @@ def answer(document: Mapping[str, Any], status: int = 200) -> Response:
 
 
 def encode(document: object) -> bytes:
-    """ASCII, so that no byte of a name or a message can be anything but text to whoever reads it."""
+    """ASCII, so that no byte of a name or message can be anything but text to the reader."""
     return json.dumps(document, default=_listed).encode()
 
 
@@ -47,7 +47,7 @@ def refuse(status: int, code: str, what: str, why: str | None = None, hint: str 
 
 
 def answer_error(error: AgentFarmError) -> Response:
-    """The same words as the command line's."""
+    """The error in the same words as on the command line."""
     return answer({"error": error_document(error)}, _STATUS.get(error.code, _OTHER))
 
 
@@ -62,7 +62,7 @@ def error_document(error: AgentFarmError) -> dict[str, Any]:
 
 
 def expected(error: Exception, where: str) -> AgentFarmError:
-    """The part of an error for the caller; a bug is logged in full."""
+    """The part of an error that the caller gets; a bug is logged in full."""
     if isinstance(error, (AgentFarmError, OSError)):
         return as_farm_error(error)
     _log.error("A bug while answering %s", where, exc_info=error)

@@ -57,8 +57,8 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
 async def _lines(
     verb: str, answered: Callable[[Tell], Coroutine[Any, Any, dict[str, Any]]]
 ) -> AsyncIterator[bytes]:
-    """One JSON object per line: progress, and finally the answer or the error. The operation is cancelled, if
-    possible, when nobody listens any more.
+    """One JSON object per line: progress, and finally the answer or the error. If the client goes away, the
+    operation is cancelled if possible.
     """
     loop = asyncio.get_running_loop()
     told: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
@@ -90,7 +90,7 @@ def _read(operation: Operation[Any, Any], request: Request, data: bytes) -> Any:
 
 
 def _query(request: Request, lists: Collection[str]) -> dict[str, Any]:
-    """`ids=a&ids=b` is a list, and so is one alone where the verb takes a list."""
+    """`ids=a&ids=b` is a list, and so is a single value if the field is a list."""
     found: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
         found.setdefault(name, []).append(value)
@@ -101,6 +101,6 @@ def _parsed(data: bytes) -> object:
     if not data:
         return {}
     try:
-        return msgspec.json.decode(data)  # refuses half a surrogate pair and numbers that are not finite
+        return msgspec.json.decode(data)  # refuses lone surrogates and numbers that are not finite
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError("The body is not JSON", why=str(error)) from error

@@ -1,4 +1,4 @@
-"""The server's one application: /mcp and /sse, the API, and the page with its live events and terminals."""
+"""The server's application: /mcp and /sse, the API, and the page with its live events and terminals."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def _say_not_found(request: Request, error: Exception) -> Response:
 
 
 def farm_facts(farm: Farm) -> dict[str, Any]:
-    """`terminal`: xterm, or screen where this installation was made without npm."""
+    """`terminal`: xterm, or screen if this installation was built without npm."""
     return {
         "name": farm.paths.name,
         "root": str(farm.root),
@@ -79,7 +79,7 @@ def farm_facts(farm: Farm) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What the server shows a browser: routes, the logins it lets in, and what has to be closed with it."""
+    """What the server shows a browser: its routes, logins, and the parts that must be closed with it."""
 
     routes: list[BaseRoute]
     logins: Logins
@@ -131,7 +131,7 @@ def _page(name: str) -> Callable[[Request], Any]:
 
 
 class _Static(StaticFiles):
-    """Checked again on each use, so that a page is never of two versions."""
+    """Files that the browser revalidates each time, so that a page never mixes two versions."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)

@@ -1,9 +1,9 @@
-"""Before anything else sees a request: this machine's own names, no foreign page, and a caller who is known.
+"""Checks every request first: its Host must be this machine, no foreign page may ask, the caller is known.
 
-A page elsewhere in the browser, a name that somebody pointed at 127.0.0.1, and a program of another user
-all reach a loopback port. Behind it are terminals, which run whatever is typed: nothing is answered before
-Host, Origin and token are right. A page's login is never sent by the browser of itself: a cookie would go
-to every port of the machine, and a page on another port cannot read what this one keeps.
+A page elsewhere in the browser, a name that somebody pointed at 127.0.0.1, and another user's program all
+reach a loopback port. Behind it are terminals, which run whatever is typed: so nothing is answered unless
+Host, Origin and token are right. The browser never sends a page's login by itself: a cookie would go to every
+port of the machine, whereas a page on another port cannot read what this one stores.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from agent_farm.server.logins import Logins
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-PROTOCOL = "agent-farm"  # of the page's WebSockets, which can carry no header but their protocols
+PROTOCOL = "agent-farm"  # of the page's WebSockets, which can send no header but their protocols
 MCP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH = "/mcp", "/sse", "/messages", "/healthz"
 
-# Of programs, which show a token with each request; everything else is the page's.
+# Addresses for programs, which send a token with each request; all others belong to the page.
 _PROGRAMS = (MCP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH)
 _OPEN = (HEALTH_PATH, "/", "/login", "/favicon.ico", "/api/login", "/api/session")
 _OPEN_BELOW = "/static/"
@@ -67,7 +67,7 @@ def caller_in(context: Any) -> Caller:
 class Auth:
     """ASGI middleware around the whole server.
 
-    A refusal is in no log: anybody could write there what he likes.
+    Refusals are not logged, because anybody could then write to the log.
     """
 
     def __init__(self, app: ASGIApp, tokens: Tokens, logins: Logins, activity: Activity) -> None:
@@ -96,7 +96,7 @@ class Auth:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
-        """None for what may pass, with its caller in the scope."""
+        """None if the request may pass; its caller is then in the scope."""
         path, host = str(scope["path"]), headers.get("host", "")
         if _without_port(host) not in LOOPBACK:
             return 421, "the Host is not this machine's loopback name"
@@ -117,11 +117,11 @@ class Auth:
         elif not (path in _OPEN or path.startswith(_OPEN_BELOW)) or (is_programs and path != HEALTH_PATH):
             return 401, "the token is not good" if token else "not logged in"
         if path == MCP_PATH and scope["method"] != "POST":
-            return 405, "this server is stateless: only POST"  # no stream, no session to delete
+            return 405, "this server is stateless: only POST"  # there is no stream, and no session to delete
         return None
 
     def _caller(self, scope: Scope, path: str, token: str, is_programs: bool) -> Caller | None:
-        """Programs name themselves; the page's addresses are the architect's alone."""
+        """Programs identify themselves; the page's addresses are only for the architect."""
         if not is_programs:
             if self._logins.is_good(token, listening_port(scope)):
                 return Caller("architect", "page", login=token)
@@ -134,7 +134,7 @@ class Auth:
 
     @contextmanager
     def _stream(self, scope: Scope, headers: Headers, caller: Caller) -> Iterator[None]:
-        """An SSE client names itself on its stream alone; its messages are known by the token they carry."""
+        """An SSE client only identifies itself on its stream; its messages are recognised by their token."""
         if scope["path"] != SSE_PATH:
             yield
             return
@@ -167,18 +167,18 @@ class Auth:
 
 
 def listening_port(scope: Scope) -> int | None:
-    """The one that is listened at, whatever the browser calls it."""
+    """The port that the server listens on, whatever Host the browser sends."""
     server = scope.get("server")
     return server[1] if server else None
 
 
 def chosen_protocol(scope: Scope) -> str | None:
-    """What a WebSocket is accepted with: never the one that holds the login."""
+    """The protocol with which a WebSocket is accepted: never the one that contains the login."""
     return PROTOCOL if PROTOCOL in scope.get("subprotocols", ()) else None
 
 
 def _foreign(scope: Scope, headers: Headers, host: str, *, has_token: bool) -> str | None:
-    """Whether another page asks. A browser always names the page it acts for when something can change."""
+    """Why it counts as another page's request, or None: browsers name the page if something may change."""
     origin = headers.get("origin")
     if origin is not None and not _is_own(origin, host):
         return "the Origin is not this page's"
@@ -197,7 +197,7 @@ def _is_own(origin: str, host: str) -> bool:
 
 
 def _is_foreign_to_loopback(headers: Headers) -> bool:
-    """A program may be a page of this machine, as MCP's inspector is: what it shows is a token."""
+    """A program may also be a page on this machine, like MCP's inspector, if it has a token."""
     origin = headers.get("origin")
     if origin is None:
         return False
@@ -228,7 +228,7 @@ def _token(scope: Scope, headers: Headers) -> str | None:
 
 
 def _with_headers(send: Send, host: str) -> Send:
-    """Nothing from elsewhere is loaded, nothing inline runs, no other page may frame or read this one."""
+    """Nothing from elsewhere is loaded, nothing inline runs, and no other page may frame or read this one."""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
         f"connect-src 'self'{f' ws://{host}' if host else ''}; manifest-src 'self'; "

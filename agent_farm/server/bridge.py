@@ -1,4 +1,4 @@
-"""`af mcp`: passes on to the farm's server what an AI session says over stdio, and back what that answers."""
+"""`af mcp`: passes an AI session's messages from stdio to the farm's server, and the answers back."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PARSE_ERROR = -32700
 
 
 class Bridge:
-    """One HTTP request for each message, each on a thread of its own: a call that takes long delays no other.
+    """One HTTP request per message, each on its own thread, so that a slow call delays no other.
 
-    The server is looked for, and started if need be, for each: it may have ended since the last.
+    For each message the server is looked for, and started if necessary, because it may have ended since.
     """
 
     def __init__(self, root: Path, answers: BinaryIO) -> None:
@@ -33,7 +33,7 @@ class Bridge:
         self._given_up: set[str] = set()
 
     def serve(self, messages: BinaryIO) -> None:
-        """Until the client closes its end; what is still being answered then is left alone."""
+        """Until the client closes its end; answers still to come are then abandoned."""
         for line in messages:
             if not line.strip():
                 continue
@@ -84,7 +84,7 @@ class Bridge:
         return begun(connection)
 
     def _give_up(self, key: str) -> None:
-        """The server learns of it by the end of the connection."""
+        """The server notices by the end of the connection."""
         if connection := self._open.get(key):
             self._given_up.add(key)
             with suppress(OSError, AttributeError):

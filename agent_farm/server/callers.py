@@ -1,4 +1,4 @@
-"""Who a caller of the server is, by the token that it carries."""
+"""Identifies a caller of the server by its token."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Kind = Literal["architect", "session", "builder"]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`login` is what the architect's page shows, where the token of a program would be.
+    """`login` is what the architect's page sends instead of a program's token.
 
-    `shell` is the one from which the architect asks. `butler` is the one whose session it is, None for the
+    `shell` is where the architect asks from. `butler` is the butler to which a session belongs, None for the
     farm's own.
     """
 
@@ -30,7 +30,7 @@ class Caller:
 
 @dataclass(slots=True)
 class Tokens:
-    """The tokens one server accepts; sessions' hashes live as long as the sessions do."""
+    """The tokens that this server accepts; hashes of sessions' tokens live as long as the sessions."""
 
     runs: Path
     architect: str | None = None
@@ -45,7 +45,7 @@ class Tokens:
         self._sessions.pop(session_id, None)
 
     def caller(self, token: str, runtime_session_id: str | None) -> Caller | None:
-        """Who carries `token`; a session or builder has to name itself, and rightly."""
+        """Who has `token`; a session or builder must also name itself, and rightly."""
         given = hash_token(token)
         if _same(given, self.architect):
             return Caller("architect", "architect")

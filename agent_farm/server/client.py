@@ -1,4 +1,4 @@
-"""Asking the farm's server for a verb, which is started when there is none."""
+"""Asks the farm's server for a verb; the server is started if it is not running."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ask_server(
     tell: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The verb's document. Messages of the server are passed on; an expected error is raised.
+    """The verb's document. Messages from the server are passed to `tell`; an expected error is raised.
 
     `environ` are variables of the calling shell besides those of this process.
     """
@@ -59,7 +59,7 @@ def _read(line: bytes) -> dict[str, Any]:
 
 
 def caller_headers(root: Path, address: ServerAddress, environ: Mapping[str, str]) -> dict[str, str]:
-    """Who asks, and of the shell that is asked from what a session may need: told, written nowhere."""
+    """Headers that say who asks, and which variables of the shell a session may need; stored nowhere."""
     headers = {
         "Authorization": f"Bearer {address.token}",
         "Content-Type": "application/json",
@@ -73,7 +73,7 @@ def caller_headers(root: Path, address: ServerAddress, environ: Mapping[str, str
 def post(
     root: Path, path: str, body: bytes, headers: Mapping[str, str], environ: Mapping[str, str] | None = None
 ) -> http.client.HTTPConnection:
-    """A connection on which that was asked; `begun` has the answer."""
+    """A connection on which the request was sent; `begun` gets the response."""
     address = ensure_server(root)
     connection = http.client.HTTPConnection("localhost", address.port, timeout=BEGIN_SECONDS)
     connection.request("POST", path, body, {**caller_headers(root, address, environ or {}), **headers})
@@ -81,7 +81,7 @@ def post(
 
 
 def begun(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
-    """Its head comes at once from a server that is not stuck; the answer itself may take long."""
+    """A server that is not stuck sends the response's head at once; the answer itself may take long."""
     response = connection.getresponse()
     if connection.sock is not None:
         connection.sock.settimeout(None)
@@ -89,7 +89,7 @@ def begun(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
 
 
 def asked_again(root: Path, ask: Callable[[], T]) -> T:
-    """What `ask` answers; once more where the server ended itself at the very moment it was asked."""
+    """What `ask` returns; asked again if the server ended itself at that very moment."""
     try:
         return ask()
     except ConnectionError:

@@ -1,8 +1,8 @@
-"""Connections of strangers: few of them, and not for long.
+"""Limits the connections of unknown callers: how many there may be, and for how long.
 
-Whoever is on this machine reaches a loopback port. uvicorn closes a connection that is idle after an answer;
-one that never asks, ends no question or reads no answer it would hold for ever. Callers whose token is good
-have as long as they need.
+Anybody on this machine can reach a loopback port. uvicorn only closes connections that are idle after an
+answer; one that sends nothing, never completes its request, or does not read its answer, would stay for ever.
+Callers with a good token have as long as they need.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ import asyncio
 from collections.abc import MutableMapping
 from typing import Any, ClassVar
 
-REQUEST_SECONDS = 20.0  # for the head of a request, however slowly it comes
-STRANGER_SECONDS = 60.0  # for the rest of it and the whole answer, unless somebody vouches for the caller
+REQUEST_SECONDS = 20.0  # for the head of a request, however slowly it arrives
+STRANGER_SECONDS = 60.0  # for the rest of it and the whole answer, unless the caller is known
 BODY_SECONDS = 60.0  # between two pieces of a known caller's body
 MOST_STRANGERS = 128
-# asyncio accepts so many before it hands over the first, and some times that before the oldest are closed.
+# asyncio accepts this many before it hands over the first, and sometimes once more before the oldest are
+# closed.
 ACCEPTED_AT_ONCE = 32
 
 _CONNECTION = "agent_farm.connection"
 
 
 def vouch(scope: MutableMapping[str, Any]) -> None:
-    """Who sent this request is known."""
+    """Record that the sender of this request is known."""
     connection = scope.get(_CONNECTION)
     if connection is not None:
         connection.vouched()
 
 
 def bounded_protocol() -> type[asyncio.Protocol]:
-    """uvicorn's own protocol, with the bounds."""
+    """uvicorn's own protocol, with these limits."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     return type("Bounded", (_Bounds, AutoHTTPProtocol), {"strangers": {}})
 
 
 class _Bounds(asyncio.Protocol):
-    strangers: ClassVar[dict[Any, None]]  # in the order in which they came
+    strangers: ClassVar[dict[Any, None]]  # in the order in which they connected
     app: Any
     cycle: Any
     transport: Any
@@ -60,14 +61,14 @@ class _Bounds(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         before = self.cycle
         super().data_received(data)
-        if self.transport.get_protocol() is not self:  # a WebSocket by now, which has its own bounds
+        if self.transport.get_protocol() is not self:  # now a WebSocket, with its own limits
             self._is_known(None)
         elif self.cycle is not before:
             self._is_strange(STRANGER_SECONDS)
         elif self.cycle is None or self in self.strangers:
-            return  # the time for it runs
+            return  # its time is running already
         elif self.cycle.response_complete:
-            self._is_strange(REQUEST_SECONDS)  # the beginning of another request
+            self._is_strange(REQUEST_SECONDS)  # another request begins
         else:
             self.vouched()
 
@@ -81,7 +82,7 @@ class _Bounds(asyncio.Protocol):
     def _is_strange(self, seconds: float) -> None:
         self._is_known(seconds)
         self.strangers[self] = None
-        if len(self.strangers) > MOST_STRANGERS:  # who has come last is the likeliest to ask
+        if len(self.strangers) > MOST_STRANGERS:  # the newest one is the most likely to send a request
             next(iter(self.strangers))._end()
 
     def _is_known(self, seconds: float | None) -> None:
@@ -91,6 +92,6 @@ class _Bounds(asyncio.Protocol):
         self._timer = None if seconds is None else self.loop.call_later(seconds, self._end)
 
     def _end(self) -> None:
-        """Also one that is closing, and whose last words nobody reads."""
+        """Abort even if it is closing, and nobody reads what is left."""
         self.strangers.pop(self, None)
         self.transport.abort()

@@ -1,7 +1,7 @@
-"""`af acp`: the door for editors. A session is a builder; every act is a verb of `operations/`.
+"""`af acp`: the door for editors. Each session is a builder; every act is a verb of `operations/`.
 
-A session has its builder's id from the start; the builder is spawned by the first message, so that one that
-is opened and left leaves nothing behind.
+A session has its builder's id from the start, but only its first message spawns the builder, so that a
+session that is opened and closed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class Session:
     farm: Farm
     directory: Path
     mode: str | None = None
-    turn: asyncio.Event | None = None  # of the message that is worked on, set once it is cancelled
+    turn: asyncio.Event | None = None  # of the message being worked on; set when it is cancelled
     speaking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class EditorAgent:
-    """What the editor's client calls. `order` is what every new builder is asked for with."""
+    """What the editor's client calls. `order` holds the options for every new builder."""
 
     def __init__(self, order: Mapping[str, str], environ: Mapping[str, str]) -> None:
-        self._order, self._environ = {**order, "on": "local"}, environ  # the editor has the files of here
+        self._order, self._environ = {**order, "on": "local"}, environ  # the editor is on this machine
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sessions: dict[str, Session] = {}
@@ -83,7 +83,7 @@ class EditorAgent:
         )
 
     async def new_session(self, cwd: str, **more: Any) -> schema.NewSessionResponse:
-        """What keeps a spawn from succeeding is said now; consent is asked for with the first message."""
+        """Reports now what would keep a spawn from succeeding; the first message asks for consent."""
         id = f"editor-{secrets.token_hex(3)}"
         session = self._open(id, cwd)
         try:
@@ -103,7 +103,7 @@ class EditorAgent:
     async def set_session_mode(
         self, mode_id: str, session_id: str, **more: Any
     ) -> schema.SetSessionModeResponse:
-        """For the builder that the first message will spawn."""
+        """Sets the mode for the builder that the first message will spawn."""
         session = self._require(session_id)
         if mode_id not in MODES:
             raise as_acp_error(NotFound(f"No mode {mode_id}", why=f"There are: {', '.join(MODES)}"))
@@ -114,7 +114,7 @@ class EditorAgent:
         return schema.SetSessionModeResponse()
 
     async def load_session(self, cwd: str, session_id: str, **more: Any) -> schema.LoadSessionResponse:
-        """The first message and the last answer; the rest is in its terminal.
+        """Shows the first message and the last answer; the rest is in the builder's terminal.
 
         A session without any message has no builder, and nothing to show.
         """
@@ -134,7 +134,7 @@ class EditorAgent:
     async def list_sessions(self, cwd: str | None = None, **more: Any) -> schema.ListSessionsResponse:
         try:
             session = self._open("", cwd or str(Path.cwd()))
-        except acp.RequestError:  # what is wrong there is said when a session is opened
+        except acp.RequestError:  # what is wrong is reported when a session is opened
             return schema.ListSessionsResponse(sessions=[])
         found = await self._do(session, "list_builders")
         rows = [
@@ -146,12 +146,12 @@ class EditorAgent:
     async def prompt(self, prompt: list[Any], session_id: str, **more: Any) -> schema.PromptResponse:
         session = self._require(session_id)
         session.turn = cancelled = asyncio.Event()
-        async with session.speaking:  # two first messages would spawn twice
+        async with session.speaking:  # two first messages would spawn two builders
             begun, seen = time.time(), await self._say(session, text_of(prompt))
         return schema.PromptResponse(stop_reason=await self._follow(session, cancelled, begun, seen))
 
     async def cancel(self, session_id: str, **more: Any) -> None:
-        """Presses the keys that interrupt its runtime in its pane; failures are ignored."""
+        """Presses the keys that interrupt the runtime in its pane; failures are ignored."""
         session = self._sessions.get(session_id)
         turn = session.turn if session else None
         if session is None or turn is None:
@@ -170,11 +170,11 @@ class EditorAgent:
         return self._sessions[session_id]
 
     async def _is_new(self, session: Session) -> bool:
-        """Neither there nor removed: a removed builder is one to be restored."""
+        """Neither running nor removed: a removed builder could be restored."""
         return await self._builder(session) is None and not list_kept(session.farm, session.id)
 
     async def _say(self, session: Session, text: str) -> int:
-        """Spawn, send or resume; the number of events that the builder had before."""
+        """Spawn, send or resume; returns how many events the builder had before."""
         now = await self._builder(session)
         if now is None:
             mode = {"permissions": session.mode} if session.mode else {}
@@ -190,7 +190,7 @@ class EditorAgent:
         return seen
 
     async def _follow(self, session: Session, cancelled: asyncio.Event, begun: float, seen: int) -> Any:
-        """Tell what happens until the turn has ended; why it did."""
+        """Report what happens until the turn has ended; returns why it ended."""
         noted = ""
         while not cancelled.is_set():
             now = await self._builder(session)
@@ -217,7 +217,7 @@ class EditorAgent:
         return "cancelled"
 
     async def _conclude(self, session: Session, begun: float, logged: Logged, now: Colleague) -> None:
-        """The turn's answer; where its runtime tells none, what its screen shows."""
+        """Send the turn's answer or, if its runtime reports none, its screen."""
         if now.state == "waiting":
             text = now.reason or ""
         elif logged.answer and logged.answer.at >= begun:
@@ -246,7 +246,7 @@ class EditorAgent:
             return Session(id, open_farm(Path(cwd)), Path(cwd))
         except AgentFarmError as error:
             raise as_acp_error(error) from error
-        except ValueError as error:  # a NUL, half of a pair
+        except ValueError as error:  # NUL, or a lone surrogate
             raise as_acp_error(NotFound(f"{cwd!r} is no directory")) from error
 
     async def _do(
@@ -258,7 +258,7 @@ class EditorAgent:
         asks: bool = True,
         **more: Any,
     ) -> Any:
-        """Carry out a verb, on a thread; its expected errors become the protocol's."""
+        """Carry out a verb on a thread; its expected errors become the protocol's."""
         operation: Operation[Any, Any] = load(verb)
         context = Context(
             session.farm,
@@ -275,7 +275,7 @@ class EditorAgent:
             raise as_acp_error(error) from error
 
     def _agrees(self, session: Session, wanted: Sequence[Wanted]) -> bool:
-        """The editor's person is asked what the repository wants."""
+        """Asks the editor's user about what the repository wants."""
         assert self._loop is not None
         content: list[Any] = [acp.tool_content(acp.text_block(one.shown)) for one in wanted]
         title = "Let this repository do what it wants"

@@ -1,4 +1,4 @@
-"""What is said to an editor, in the words of its protocol, and how: over stdio, a message a line."""
+"""What editors are told, in their protocol's terms, and the stdio stream it goes over."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agent_farm.operations.send import Delivered
 from agent_farm.operations.status import Colleague
 from agent_farm.server.log_lines import OneLine
 
-_LONGEST_LINE = 1 << 26  # files that the person points to are in it
+_LONGEST_LINE = 1 << 26  # contains the files that the user refers to
 
-# what a builder may do unasked, in the protocol's words
+# what a builder may do without asking, in the protocol's terms
 MODES = {
     "ask": ("Ask", "It asks before each change and each command"),
     "edit": ("Edit", "It changes files in its worktree, and asks before each command"),
@@ -33,13 +33,13 @@ def modes_of(current: str) -> schema.SessionModeState:
 
 
 def asks_and_has_ended(now: Colleague, logged: Logged) -> bool:
-    """It asked its architect, and waits for a message as an answer."""
+    """Whether it asked its architect, and waits for a message as the answer."""
     newest = next((event for event in reversed(logged.events) if event.state), None)
     return now.state == "waiting" and newest is not None and newest.state == "idle"
 
 
 def waits(now: Colleague) -> str:
-    """Empty while it needs nobody."""
+    """What it waits for; "" if it needs nobody."""
     if now.state not in ("waiting", "limited", "queued", "interrupted"):
         return ""
     if now.state == "queued":
@@ -55,7 +55,7 @@ def not_delivered(delivered: Delivered) -> AgentFarmError:
 
 
 def text_of(blocks: Sequence[Any]) -> str:
-    """Text as it stands; of a file that the person points to, its name, and its text where it is given."""
+    """Text as it is; for a file the user refers to, its name, and its text if that is included."""
     parts = []
     for block in blocks:
         told = block.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -70,20 +70,20 @@ def text_of(blocks: Sequence[Any]) -> str:
 
 
 def as_acp_error(error: AgentFarmError) -> acp.RequestError:
-    """With all that a person can do about it in the message: editors show nothing else."""
+    """The message contains everything a user can act on, because editors show nothing else."""
     lines = [error.sentence, *error.evidence, *([f"hint: {error.hint}"] if error.hint else [])]
     return acp.RequestError(-32603, "\n".join(lines), {"code": error.code})
 
 
 class Briefly(OneLine):
-    """Of a message that the library does not know, or that is not JSON: what is wrong, in a line."""
+    """One line for a message that the library does not know, or that is not JSON."""
 
     def formatException(self, ei: Any) -> str:
         return f"    {ei[1]}"
 
 
 class Lines:
-    """One message per line. The library's own reader ends the program on JSON that is not an object."""
+    """One message per line. The library's own reader would end the program on JSON that is no object."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -111,7 +111,7 @@ class Lines:
 
 
 async def serve_editor(agent: Any) -> None:
-    """Until the editor closes its end."""
+    """Runs until the editor closes its end."""
     told = logging.StreamHandler()
     told.setFormatter(Briefly("af acp: %(message)s"))
     logging.getLogger().addHandler(told)

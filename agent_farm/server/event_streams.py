@@ -1,6 +1,6 @@
-"""The two forms in which the live events leave: server-sent events for programs, a WebSocket for the page.
+"""Sends the live events: as server-sent events to programs, over a WebSocket to the page.
 
-A browser has six connections of HTTP to a host, and a page that listens takes one of them for good.
+A browser opens six HTTP connections to a host, and a listening page would keep one of them for good.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def server_sent(messages: AsyncGenerator[Message]) -> AsyncIterator[bytes]
 
 
 async def serve_events(messages: AsyncGenerator[Message], socket: WebSocket) -> None:
-    """Each message is `{"event", "number", "data"}`; until either side ends."""
+    """Sends each message as `{"event", "number", "data"}` until either side ends."""
     await socket.accept(chosen_protocol(socket.scope))
     async with first_of(_tell(messages, socket), _until_left(socket)) as ended:
         if ended:
@@ -39,7 +39,7 @@ async def serve_events(messages: AsyncGenerator[Message], socket: WebSocket) -> 
 
 @asynccontextmanager
 async def first_of(out: Coroutine[Any, Any, None], into: Coroutine[Any, Any, None]) -> AsyncIterator[bool]:
-    """Runs until either has ended; returns whether that is `out`. Neither continues after the body."""
+    """Runs both until one has ended; yields whether that is `out`. Neither continues after the body."""
     tasks = asyncio.create_task(out), asyncio.create_task(into)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

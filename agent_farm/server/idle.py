@@ -1,4 +1,4 @@
-"""When the farm's server is of no use to anybody, so that it may end itself."""
+"""Tells when nobody needs the farm's server, so that it may end itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_farm.settings import load_settings
 
 @dataclass(slots=True)
 class Activity:
-    """When the last request came, and which are still being answered.
+    """When the last request came, and how many are still being answered.
 
     An open page, a stream and a long tool call are requests that have not ended.
     """
@@ -44,14 +44,14 @@ class Activity:
 
 
 def idle_limit(root: Path) -> float | None:
-    """The seconds after which it ends when nothing has happened; None: it stays."""
+    """After how many quiet seconds the server ends; None if it stays."""
     return float(load_settings(root).number("server.idle_seconds")) or None
 
 
 def is_idle(butlers: RunningButlers, activity: Activity) -> bool:
-    """Whether there was no request for that long, no page is open, and nothing runs, waits or may become due.
+    """Whether it was quiet for that long, no page is open, and nothing is running, waiting or may become due.
 
-    Blocks. What cannot be read counts as needed.
+    Blocks. If something cannot be read, the server counts as needed.
     """
     try:
         limit = idle_limit(butlers.root)
@@ -73,7 +73,7 @@ def _has_builders(root: Path) -> bool:
 
 
 def _has_builders_elsewhere(farm: Farm) -> bool:
-    """Builders whose work has to come home, or that have to be placed again."""
+    """Whether builders elsewhere still have work to come home, or may have to be placed again."""
     if not farm.paths.fleet.exists():
         return False
     from agent_farm.fleet.book import read_book

@@ -1,4 +1,4 @@
-"""A login for the browser: the farm's server is asked for an address, or a page, that is good once."""
+"""A login for the browser: asks the farm's server for an address, or a page, that works once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agent_farm.server.launching import ensure_server
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """`address` is for a person's eyes: it holds the ticket, which no command line may.
+    """`address` is only to be shown to the user: it contains the ticket, which no command line may have.
 
-    `page` leads there, a file that only this user can read.
+    `page` is a file that leads there, and that only this user can read.
     """
 
     address: str
@@ -21,7 +21,8 @@ class Invitation:
 
 
 def invite(root: Path, *, with_page: bool, view: str = "") -> Invitation:
-    """Starts the server when it does not run. The ticket is in the fragment: no request, no log has it.
+    """Starts the server if it is not running. The ticket is in the fragment, which no request and no log
+    contains.
 
     `view` is the part of the page that it leads to.
     """

@@ -1,6 +1,6 @@
-"""The farm's server, from outside: is it there, where is it, start it without waiting for it.
+"""Finds the farm's server from outside, or starts it without waiting for it.
 
-`af spawn` passes through here: nothing heavy is imported, and a server that runs costs one lock and one read.
+`af spawn` uses this: it imports nothing heavy, and a running server costs one look at a lock and one read.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ def running_server(root: Path) -> ServerAddress | None:
 
 
 def has_crashed(root: Path) -> bool:
-    """There was a server, and it ended without having been asked to."""
+    """Whether there was a server that ended without being asked to."""
     files = server_files(root)
     address = load_address(files)
     return address is not None and not address.stopping and not is_locked(files.lock)
 
 
 def ensure_server(root: Path) -> ServerAddress:
-    """The running server, else one that is being started: its port accepts connections already."""
+    """The running server, or one that is being started: its port already accepts connections."""
     address = running_server(root)
     if address:
         return address
     files = server_files(root)
     with file_lock(files.start_lock, wait=30):
-        address = running_server(root)  # somebody else may have been first
+        address = running_server(root)  # another process may have started it
         if address is None:
-            from agent_farm.server.starting import start_server  # ports, variables, butlers: seldom needed
+            from agent_farm.server.starting import start_server  # seldom needed
 
             address = start_server(root, files, os.environ)
         return address

@@ -1,4 +1,4 @@
-"""butler.log: an entry is one line, whoever the words in it come from."""
+"""butler.log: every entry is one line, whoever wrote the text in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 
 
 class OneLine(logging.Formatter):
-    """What would break a line, move the cursor or turn the text around is escaped; tracebacks are set in."""
+    """Escapes what would break a line, move the cursor or reverse text; indents tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         plain = logging.makeLogRecord(record.__dict__)
@@ -22,13 +22,13 @@ class OneLine(logging.Formatter):
 
 
 def start_log() -> None:
-    """To standard error, which is the log's file."""
+    """Logs to standard error, which is the log file."""
     handler = logging.StreamHandler()
     handler.setFormatter(
         OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%Y-%m-%d %H:%M:%S")
     )
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # its messages about requests concern those that are not authorised yet
+    # their messages about requests come from callers that are not authorised yet
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.getLogger("mcp").setLevel(logging.WARNING)
 

@@ -1,4 +1,4 @@
-"""Files that carry a ticket to the browser, whose command line every user of the machine can read."""
+"""Files that carry a ticket to the browser, because every user of the machine can read its command line."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _PAGE = """<!doctype html>
 
 @dataclass(slots=True)
 class LoginPages:
-    """Each is its user's alone, and is removed once its ticket is used or too old.
+    """Each page is readable only by its user, and is removed once its ticket was used or is too old.
 
-    Tickets live in the server's memory, so that pages of an earlier server are good for nothing.
-    They stand in the farm, not in a hidden directory of the home or in /tmp: browsers from snap and
-    flatpak cannot read those.
+    Tickets only live in the server's memory, so pages of an earlier server are worthless.
+    The pages are in the farm, because browsers from snap and flatpak can read neither hidden directories of
+    the home nor /tmp.
     """
 
     directory: Path
     _pages: dict[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        with suppress(ForeignFile):  # said once a page is to be written
+        with suppress(ForeignFile):  # reported when a page is to be written
             require_own_directory(self.directory)
             for left in self.directory.glob("*.html"):
                 _remove(left)

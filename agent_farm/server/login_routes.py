@@ -1,4 +1,4 @@
-"""Logging in and out: a one-time ticket from `af dash` becomes a login, which the page keeps."""
+"""Logging in and out: a one-time ticket from `af dash` becomes a login that the page keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_BYTES = 10_000
 
 def login_routes(logins: Logins, pages: LoginPages) -> list[Route]:
     async def issue(request: Request) -> Response:
-        """Only with the architect's token: a page that is logged in cannot make further logins."""
+        """Only with the architect's token: a logged-in page cannot create further logins."""
         caller = caller_of(request.scope)
         if caller is None or caller.login is not None:
             return refuse(403, "foreign", "Refused: tickets need the architect's token", hint="af dash")
@@ -74,7 +74,7 @@ def _login(request: Request) -> str | None:
 
 
 async def _document(request: Request) -> dict[str, object]:
-    """Empty, whatever else was sent."""
+    """The JSON object in the body; {} for anything else."""
     try:
         document = json.loads(await body_of(request, _MOST_BYTES) or b"")
     except (ValueError, RecursionError, AgentFarmError):

@@ -1,4 +1,4 @@
-"""Who may see the dashboard: one-time tickets that become logins, kept as hashes."""
+"""Who may see the dashboard: one-time tickets become logins, which are stored as hashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0
 _MOST = 100
 _ID_LENGTH = 16  # of a login's hash
-_VERSION = 2  # logins of version 1 were cookies, which every server on this machine may have been sent
+_VERSION = 2  # logins of version 1 were cookies, which any server on this machine may have received
 
 
 class Login(Struct, frozen=True):
@@ -35,10 +35,11 @@ class _Kept(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Logins:
-    """Tickets live in memory and are good once; logins outlive the server, in `file`, as hashes.
+    """Tickets live in memory and work once; logins outlive the server: `file` has their hashes.
 
-    A login is good at the port it was given for alone. Whoever takes the port while the farm's server does
-    not run may be shown the login by a page that is still open, and the server has another port from then on.
+    A login only works at the port it was given for. If another program takes that port while the farm's
+    server is not running, a page that is still open may show it the login; from then on the server has
+    another port.
     """
 
     file: Path
@@ -54,7 +55,7 @@ class Logins:
         return ticket
 
     def redeem(self, ticket: str, port: int | None) -> str | None:
-        """A login for a ticket that was never used and is not too old; None otherwise."""
+        """A login for a ticket that was never used and is not too old; otherwise None."""
         until = self._tickets.pop(_hash(ticket), None)
         if until is None or until <= self.clock():
             return None
@@ -69,7 +70,7 @@ class Logins:
         return known is not None and known.until > self.clock() and known.port == port
 
     def prove(self, id: str, nonce: str, port: int | None) -> str | None:
-        """What only the server can say that gave the login of this id: pages ask before they show theirs."""
+        """Proof that this server gave out the login with this id: pages ask before they show theirs."""
         for key, login in self._current().items():
             if key[:_ID_LENGTH] == id and login.until > self.clock() and login.port == port:
                 return hmac.new(key.encode(), nonce.encode(), sha256).hexdigest()
@@ -82,7 +83,7 @@ class Logins:
 
     def _current(self) -> dict[str, Login]:
         if self._logins is None:
-            # where the file cannot be read nobody is logged in: logging in again costs one command
+            # if the file cannot be read, nobody is logged in: logging in again takes one command
             kept = load_if_whole(self.file, _Kept, version=_VERSION, secret=True) or _Kept()
             self._logins = kept.logins
         return self._logins
@@ -91,7 +92,7 @@ class Logins:
         now = self.clock()
         newest = sorted(logins.items(), key=lambda item: item[1].until)[-_MOST:]
         self._logins = {key: login for key, login in newest if login.until > now}
-        with suppress(AgentFarmError):  # a full disk: the login holds until the server ends
+        with suppress(AgentFarmError):  # on a full disk, the login lasts until the server ends
             make_directory(self.file.parent)
             store(self.file, _Kept(self._logins), version=_VERSION)
 

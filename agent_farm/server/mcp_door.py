@@ -1,4 +1,4 @@
-"""The MCP door: which tools a caller has, who may call which, and what is recorded of each call."""
+"""The MCP door: which tools a caller sees, which ones it may call, and what is recorded of each call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def _mcp_server(butlers: RunningButlers) -> Server[Any]:
-    """What sessions, builders and the architect reach; `af mcp` passes on to it what it hears."""
+    """Serves sessions, builders and the architect; `af mcp` passes messages on to it."""
 
     async def list_tools(asked: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = caller_in(asked)
@@ -80,7 +80,7 @@ def _mcp_server(butlers: RunningButlers) -> Server[Any]:
         if caller.kind == "session":
             await _record(butlers, caller, params.name, arguments, result, time.monotonic() - began)
         hears = (asked.meta or {}).get("progress_token") is not None
-        wants = caller.kind == "architect" and not hears  # a session's programs read the answer alone
+        wants = caller.kind == "architect" and not hears  # programs of a session only read the answer
         return _with_notes(result, told) if told and wants else result
 
     return Server(
@@ -105,7 +105,7 @@ def _always(answer: T) -> Callable[[RequestContext, PaginatedRequestParams | Non
 
 @asynccontextmanager
 async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
-    """A client that asked for it gets the progress, and every few seconds a sign that the call is still
+    """A client that asked for it gets progress messages, and every few seconds a sign that the call is still
     running.
     """
     loop, began = asyncio.get_running_loop(), time.monotonic()
@@ -114,7 +114,7 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
     async def report() -> None:
         while True:
             try:
-                # In Python 3.11 wait_for forgets that it was cancelled if something has just been told.
+                # In Python 3.11, wait_for forgets that it was cancelled if a message has just arrived.
                 async with asyncio.timeout(PROGRESS_SECONDS):
                     text = await told.get()
             except TimeoutError:
@@ -133,7 +133,7 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
 
 
 def _with_notes(result: CallToolResult, told: Sequence[str]) -> CallToolResult:
-    """For a client without progress, the messages are appended to the answer."""
+    """Append the messages to the answer, for a client that gets no progress."""
     notes = TextContent(type="text", text="\n".join(["notes:", *told[-_MOST_NOTES:]]))
     return result.model_copy(update={"content": [*result.content, notes]})
 
@@ -146,7 +146,7 @@ async def _record(
     result: CallToolResult,
     seconds: float,
 ) -> None:
-    """Every served call of a session is kept under its id."""
+    """Record every call of a session that was served, under the session's id."""
     texts = [part.text for part in result.content if isinstance(part, TextContent)]
     call = ToolCall(name, dict(arguments), "\n".join(texts), bool(result.is_error))
     await record_served_call(butlers.database, caller.id, call, seconds)
@@ -154,8 +154,8 @@ async def _record(
 
 
 def _note_told(butlers: RunningButlers, builder: str) -> None:
-    """Its journal says that the server has told its tools: a first prompt may wait for that."""
-    with suppress(AgentFarmError):  # its record has gone meanwhile
+    """Record in the builder's journal that it has seen its tools: a first prompt may wait for that."""
+    with suppress(AgentFarmError):  # its record is gone by now
         farm = open_farm(butlers.root)
         note(farm, farm.require_exact(builder), TOOLS_TOLD, "the server announced its tools")
 
@@ -170,8 +170,8 @@ async def speaking(butlers: RunningButlers) -> AsyncIterator[ASGIApp]:
 
 
 def _mcp_routes(server: Server[Any]) -> list[BaseRoute]:
-    """As event streams: the headers of an answer come at once, and pings after them, however long a tool
-    takes. Without, some give up on it after a minute."""
+    """As event streams, so that an answer's headers come at once, followed by pings however long a tool
+    takes: otherwise some clients give up after a minute."""
     mcp = server.streamable_http_app(
         stateless_http=True,
         json_response=False,

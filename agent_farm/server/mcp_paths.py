@@ -1,4 +1,4 @@
-"""Where MCP is spoken. Its library takes as much memory as all else, and is loaded when somebody comes."""
+"""The paths of MCP, whose library needs as much memory as everything else, and is loaded on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_farm.sessions.running_butlers import RunningButlers
 
 
 class McpPaths:
-    """The application behind these paths: the first who calls it waits until it is there."""
+    """The application behind these paths; the first caller waits until it is loaded."""
 
     def __init__(self, butlers: RunningButlers) -> None:
         self._butlers = butlers
@@ -42,7 +42,7 @@ class McpPaths:
                 await task
 
     async def _speak(self) -> None:
-        """In one task: what the library begins there has to end there."""
+        """Runs in one task, because the library has to end in the task in which it began."""
         await self._wanted.wait()
         try:
             door = await asyncio.to_thread(import_module, "agent_farm.server.mcp_door")

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the API, printed from the table of operations."""
+"""The OpenAPI description of the API, derived from the table of operations."""
 
 from __future__ import annotations
 

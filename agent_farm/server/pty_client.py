@@ -24,7 +24,7 @@ class PtyClient:
     _closed: bool = False
 
     async def read(self) -> bytes:
-        """What it wrote; empty once it has ended. Nothing is read ahead: a slow reader slows it down."""
+        """What it wrote; empty once it has ended. Nothing is read ahead, so a slow reader slows it down."""
         loop = asyncio.get_running_loop()
         while not self._closed:
             await _until(self.master, loop.add_reader, loop.remove_reader)
@@ -51,10 +51,10 @@ class PtyClient:
             return
         _set_size(self.master, columns, rows)
         with suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGWINCH)  # it has no controlling terminal that would tell it
+            self.process.send_signal(signal.SIGWINCH)  # it has no controlling terminal
 
     async def close(self) -> None:
-        """Returns when the program is gone; it is asked first, then killed."""
+        """Returns when the program has ended; it is asked to, then killed."""
         if self._closed:
             return
         self._closed = True
@@ -92,7 +92,7 @@ def _set_size(descriptor: int, columns: int, rows: int) -> None:
 
 
 async def _until(descriptor: int, add: Callable[..., None], remove: Callable[[int], object]) -> None:
-    """Ready, as the loop's own `add_reader` or `add_writer` says."""
+    """Wait until it is ready, according to the loop's `add_reader` or `add_writer`."""
     ready = asyncio.Event()
     add(descriptor, ready.set)
     try:

@@ -1,4 +1,4 @@
-"""The server's process: takes over the listening sockets, serves until it is asked to end, drains."""
+"""The server's process: takes over the listening sockets, serves until asked to end, then drains."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
 QUEUE_SECONDS = 10.0
-FLEET_SECONDS = 15.0  # from one look to the next: with the time that it takes a checkpoint is to be 30 s old
+FLEET_SECONDS = 15.0  # between looks: with the time that a look takes, a checkpoint is at most 30 s old
 PLACING_SECONDS = 5.0
 
 _log = logging.getLogger("agent_farm.butler")
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     sockets = [socket.socket(fileno=int(word)) for word in descriptors]
     files = server_files(Path(root))
     try:
-        find_repository(Path(root))  # whose state is not af's own, that is refused before it is read
+        find_repository(Path(root))  # refuses state that is not af's own before it is read
         asyncio.run(serve(Path(root), files, sockets, os.environ))
     except AgentFarmError as error:
         _log.error("%s%s", error.what, f" ({error.why})" if error.why else "")
@@ -138,7 +138,7 @@ class RunningServer:
         @cache
         def reach() -> Elsewhere:
             from agent_farm.operations.fleet.sessions_elsewhere import (
-                SessionsElsewhere,  # ssh, which few need
+                SessionsElsewhere,  # loads ssh, which few farms need
             )
 
             return SessionsElsewhere(self.root, database)
@@ -154,7 +154,7 @@ class RunningServer:
         _log.info("%s is gone", self.files.address)
 
     async def _start_waiting(self) -> None:
-        """What a person's own merge sets going: builders that wait for it, and ready worktrees."""
+        """Starts what a merge made without af has made possible: waiting builders, and ready worktrees."""
         while True:
             await asyncio.sleep(QUEUE_SECONDS)
             with suppress(AgentFarmError, OSError):
@@ -163,7 +163,7 @@ class RunningServer:
                 await asyncio.to_thread(follow_base, self.root)
 
     async def _keep_fleet(self, *, places: bool) -> None:
-        """What builders on other machines have comes home; beside that, lost ones are placed again."""
+        """Fetches the work of builders on other machines; or, with `places`, places lost ones again."""
         took = 0.0
         while True:
             usual = PLACING_SECONDS if places else FLEET_SECONDS
@@ -179,12 +179,12 @@ class RunningServer:
                     _log.warning("%s", problem)
             except (AgentFarmError, OSError) as error:
                 _log.warning("Builders on other machines were not looked after: %s", error)
-            except Exception:  # a mistake of ours must not be the last look
+            except Exception:  # a bug of ours must not stop the looks
                 _log.exception("Builders on other machines were not looked after")
             took = time.monotonic() - begun
 
     async def _is_idle(self, butlers: RunningButlers) -> None:
-        """Who looks for the server from then on starts the next one; who found it just before is served."""
+        """Whoever looks for the server after this starts the next; a caller just before is still served."""
 
         async def nobody_needs_it() -> bool:
             return await asyncio.to_thread(is_idle, butlers, self.activity)
@@ -204,12 +204,12 @@ class RunningServer:
             loop.add_signal_handler(number, self.asked.set)
 
     def _store(self, *, stopping: bool) -> None:
-        """Where it is, for everybody else; not written into a farm that is gone."""
+        """Record where the server is; not if the farm is gone."""
         if not self.files.address.exists():
             return
         known = load_address(self.files)
         assert known is not None
-        parent = os.getppid()  # whoever adopts orphans, once the supervisor has been killed
+        parent = os.getppid()  # once the supervisor was killed, the process that adopts orphans
         mine = replace(
             known,
             port=self.ports[0],
@@ -220,7 +220,7 @@ class RunningServer:
         )
         try:
             store_address(self.files, mine)
-        except (AgentFarmError, OSError) as error:  # a full disk, say: its sessions still end as they should
+        except (AgentFarmError, OSError) as error:  # a full disk, say: sessions still end properly
             _log.warning("%s is not up to date: %s", self.files.address, error)
 
 
@@ -228,7 +228,7 @@ def make_uvicorn(app: Any) -> Any:
     import uvicorn
 
     class Quiet(uvicorn.Server):
-        """Signals belong to the one who runs it."""
+        """Leaves signals to its caller."""
 
         def capture_signals(self) -> Any:
             return nullcontext()
@@ -236,7 +236,7 @@ def make_uvicorn(app: Any) -> Any:
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             for opened in sockets or ():
-                opened.listen(BACKLOG)  # `backlog` below is also how many wait in the kernel
+                opened.listen(BACKLOG)  # `backlog` below also bounds what the kernel queues
 
     config = uvicorn.Config(
         app,

@@ -1,4 +1,4 @@
-"""A new server process, with its port open before it is there: nobody who comes too early is refused."""
+"""Starts a server process whose port is open before it runs, so that nobody who comes early is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 STOP_SECONDS = 15.0
 LOG_LIMIT = 5_000_000
-RESERVATION = "(server)"  # no builder can be called that
+RESERVATION = "(server)"  # no builder can have this id
 
 
 def start_server(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:
@@ -47,11 +47,11 @@ def start_server(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> 
         for opened in sockets:
             stack.enter_context(opened)
         address = ServerAddress(sockets[0].getsockname()[1], files.token, time.time())
-        store_address(files, address)  # before the lock: who sees it held reads the right port
+        store_address(files, address)  # whoever sees the lock held reads the right port
         lock = stack.enter_context(file_lock(files.lock, wait=2))
         process = _launch(root, files, lock, sockets, env)
         os.ftruncate(lock, 0)
-        os.pwrite(lock, str(process.pid).encode(), 0)  # for who wants to end it before it is up
+        os.pwrite(lock, str(process.pid).encode(), 0)  # for whoever wants to end it before it is up
     return replace(address, supervisor=process.pid)
 
 
@@ -65,8 +65,8 @@ def _wait_for_the_last_one(files: ServerFiles) -> None:
 
 
 def open_port(root: Path, files: ServerFiles) -> list[socket.socket]:
-    """The farm's port: the configured one, else the one it always had, else a reserved one; and those that
-    other butlers have of their own."""
+    """The farm's port (the configured one, else the one it had before, else a reserved one), and the ports of
+    butlers that have their own."""
     from agent_farm.sessions.butlers import load_all_butlers
 
     own, *others = load_all_butlers(root)
@@ -103,7 +103,7 @@ def _farms_port(root: Path, files: ServerFiles) -> list[socket.socket]:
         try:
             return listen(port)
         except OSError:
-            release_ports(root, [RESERVATION])  # another program took it meanwhile
+            release_ports(root, [RESERVATION])  # another program took it in the meantime
     return listen(0)
 
 
@@ -123,12 +123,12 @@ def _launch(
             pass_fds=descriptors,
             start_new_session=True,
         )
-    process.returncode = 0  # it outlives this process, which has nothing to wait for
+    process.returncode = 0  # it outlives this process, which need not wait for it
     return process
 
 
 def turn_log(log: Path) -> None:
-    """Also while it is written to: whoever appends goes on in the emptied file."""
+    """Works while the log is being written: the writer appends to the emptied file."""
     with suppress(OSError):
         if log.stat().st_size > LOG_LIMIT:
             from shutil import copyfile

@@ -1,4 +1,4 @@
-"""Ending the server: asked first, drained, and killed only when told to."""
+"""Ends the server: asks first, lets it drain, and kills it only when told to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROC = Path("/proc")
 
 
 def stop_server(root: Path, *, now: bool = False) -> bool:
-    """Whether there was one to end. `now` does not wait for its sessions: they are ended with it."""
+    """Returns whether there was one. `now` does not wait for its sessions, which end with it."""
     files = server_files(root)
     address = load_address(files)
     if address is None or not is_locked(files.lock):
@@ -35,11 +35,11 @@ def stop_server(root: Path, *, now: bool = False) -> bool:
 
 
 def _is_servers(pid: int) -> bool:
-    """Whether it is a server or its supervisor; the number of one that was killed may be anybody's by now."""
+    """Whether it is a server or its supervisor: after a kill, the pid may be another process's."""
     try:
         return b"agent_farm.server.serving" in (_PROC / str(pid) / "cmdline").read_bytes()
     except FileNotFoundError:
-        return not (_PROC / "self").exists()  # no Linux: there nobody can be asked
+        return not (_PROC / "self").exists()  # not Linux: this cannot be checked
 
 
 def _is_gone(lock: Path, seconds: float) -> bool:

@@ -1,8 +1,8 @@
-"""Keeps the farm's server up: holds its sockets and its lock, and starts it again after a crash.
+"""Keeps the farm's server running: holds its sockets and its lock, and restarts it after a crash.
 
-`supervisor.py FD,FD,… argv…`, stdlib only, started as a file. Callers that come while the server is down wait
-in the sockets' queue. It ends when the server ends well, when it is asked to (SIGTERM), or when the server
-crashes over and over.
+Run as a file: `supervisor.py FD,FD,… argv…`; uses only the standard library. Callers that connect while the
+server is down wait in the sockets' queue. It ends when the server ends well, when it is asked to (SIGTERM),
+or when the server crashes again and again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     crashes: list[float] = []
     while not asked:
         child = subprocess.Popen(argv[1:], pass_fds=descriptors, start_new_session=True)
-        if asked:  # the signal came before there was a child to pass it to
+        if asked:  # the signal came before there was a child to pass it on to
             child.terminate()
         status = child.wait()
         if asked or status == 0:

@@ -1,7 +1,7 @@
-"""A builder's terminal over a WebSocket: `tmux attach` on a pseudo-terminal of its own for every viewer.
+"""A builder's terminal over a WebSocket: `tmux attach` on a pseudo-terminal for each viewer.
 
-To the browser: binary frames with what the terminal shows, text frames with JSON (`attached`, `ended`).
-From it: text frames with JSON, `input` (only where typing was asked for) and `resize`.
+To the browser: binary frames with terminal output, text frames with JSON (`attached`, `ended`).
+From it: text frames with JSON: `input` (only if typing was requested) and `resize`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_TERMINAL, _BAD_MESSAGE = 4404, 4400
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A viewer's client of a session: `before` is its window's size without it, the rest is its own."""
+    """A viewer's client of a session: `before` is the size of the window without it, the rest is its own."""
 
     socket: str | None
     session: str
@@ -53,7 +53,7 @@ class Attachment:
 
 @dataclass(slots=True)
 class PaneSizes:
-    """A glance from a phone leaves no pane at 52 columns: the last viewer that goes gives its size back."""
+    """Restores a pane's size when its last viewer leaves: a phone must not leave it at 52 columns."""
 
     _viewers: dict[tuple[str | None, str], int] = field(default_factory=dict)
     _before: dict[tuple[str | None, str], tuple[int, int] | None] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class PaneSizes:
         self._before.setdefault(key, one.before)
 
     def leave(self, one: Attachment) -> tuple[int, int] | None:
-        """The size to be given back, once nobody looks any more."""
+        """The size to restore, if this was the last viewer."""
         key = (one.socket, one.session)
         self._viewers[key] -= 1
         if self._viewers[key]:
@@ -75,7 +75,7 @@ class PaneSizes:
 
 @dataclass(slots=True)
 class Terminals:
-    """All that are open; what asks tmux or the registry runs on threads of theirs."""
+    """All open terminals; whatever asks tmux or the registry runs on their threads."""
 
     root: Path
     _sizes: PaneSizes = field(default_factory=PaneSizes)
@@ -110,7 +110,7 @@ class Terminals:
         await client.close()
         size = self._sizes.leave(found)
         if size is not None:
-            with suppress(AgentFarmError):  # a session that is gone needs none
+            with suppress(AgentFarmError):  # a session that is gone needs no size
                 await self._run(give_back_size, found.socket, found.session, size)
 
     async def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -143,7 +143,7 @@ async def _listen(socket: WebSocket, client: PtyClient, *, typing: bool, resizes
             return
         match _parsed(message.get("text")):
             case {"type": "input", "data": str(data)}:
-                if typing:  # tmux holds a viewer to watching as well
+                if typing:  # tmux, too, keeps a read-only viewer from typing
                     await client.write(data.encode("utf-8", "replace"))
             case {"type": "resize", "columns": int(columns), "rows": int(rows)}:
                 if resizes:
@@ -161,7 +161,7 @@ def _parsed(text: str | None) -> Any:
 
 
 def _attachment(root: Path, id: str, typing: bool, wished: tuple[int, int]) -> Attachment:
-    """A viewer does not change the size that somebody else works at. Only a whole id names a builder."""
+    """A viewer does not change the size at which somebody else works. Only a full id names a builder."""
     farm = open_farm(root)
     records = farm.records()
     if id not in records and farm.paths.fleet.exists():
@@ -177,7 +177,7 @@ def _attachment(root: Path, id: str, typing: bool, wished: tuple[int, int]) -> A
 
 
 def _elsewhere(book: Book, id: str, typing: bool, wished: tuple[int, int]) -> Attachment:
-    """By its machine, which also gives the pane its size back."""
+    """A terminal through the builder's machine, which also restores the pane's size."""
     if id not in book.builders:
         raise NotFound(f"No builder {id}", hint="af status")
     host = book.builders[id].host

@@ -1,4 +1,4 @@
-"""Bearer tokens, of which only hashes are kept; and a builder's own."""
+"""Bearer tokens, of which only hashes are stored; and the tokens of builders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_farm.paths import is_builder_id
 
 
 class _Kept(Struct, frozen=True):
-    """What a builder's run directory has of its token."""
+    """What a builder's run directory stores of its token."""
 
     sha256: str
 
@@ -33,7 +33,7 @@ def builder_token_file(runs: Path, builder_id: str) -> Path:
 
 
 def mint_builder_token(runs: Path, builder_id: str) -> str:
-    """A new token for the builder; the one before stops working. It ends with the run directory."""
+    """A new token for the builder; the old one stops working. It is deleted with the run directory."""
     token = new_token()
     file = builder_token_file(runs, builder_id)
     make_directory(file.parent)

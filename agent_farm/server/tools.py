@@ -1,4 +1,4 @@
-"""The MCP door: each operation as a tool, with its schema, its hints and the answer of every door."""
+"""Operations as MCP tools: each with its schema, its annotations, and the answer that all doors give."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from agent_farm.server.answering import OpenContext, answer_to
 from agent_farm.server.answers import expected
 from agent_farm.server.callers import Caller
 
-# No program agrees to what a repository wants, nor writes the settings that hold without being asked about:
-# that is for the user to do. The others are of a command that may be interrupted, and of another machine.
+# Only the user may approve what a repository wants, or write settings that need no approval: no program may.
+# The other fields are for a command that may be interrupted, and for another machine.
 NOT_FOR_PROGRAMS = ("yes", "user", "attached", "new_id", "for_home")
 
 _log = logging.getLogger(__name__)
@@ -67,12 +67,12 @@ async def call_tool(
 
 
 def as_utf8(text: str) -> str:
-    """With question marks for bytes of a name that are none: an answer that holds them is never sent."""
+    """With question marks for what is not valid UTF-8: an answer with such characters could not be sent."""
     return text.encode(errors="replace").decode()
 
 
 def _require_allowed(operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> None:
-    """A field that no tool has is unknown here, whatever the terminal calls it."""
+    """A field that no tool has is unknown here, even if the terminal has it."""
     for name in NOT_FOR_PROGRAMS:
         if name in arguments:
             offered_here = [one for one in operation.request.__struct_fields__ if one not in NOT_FOR_PROGRAMS]
@@ -83,7 +83,7 @@ def _require_allowed(operation: Operation[Any, Any], arguments: Mapping[str, Any
 def _for_programs(
     error: AgentFarmError, operation: Operation[Any, Any], arguments: Mapping[str, Any]
 ) -> AgentFarmError:
-    """Says who can agree, and by which command."""
+    """Says who can approve, and by which command."""
     if not isinstance(error, ConsentNeeded):
         return error
     ids = arguments.get("ids")

@@ -1,4 +1,4 @@
-"""What a server may see of the environment that it is started from, and of the shell that asks it."""
+"""Which variables a server gets from its environment, and from the shell that calls it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from agent_farm.runtimes import vendor_variables
 from agent_farm.runtimes.environment import ALWAYS
 
-# Of a terminal's variables only these: it passes on to a session what its runtime and its butler declare.
+# The only ones it takes from a terminal; a session gets those that its runtime and its butler declare.
 NAMES = (*ALWAYS, "TMUX_TMPDIR", "SSH_AUTH_SOCK", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
 PREFIXES = ("LC_", "AF_", "XDG_", "OTEL_")
 TERMINAL = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")
@@ -21,7 +21,8 @@ PRIVATE = ("AF_MCP_TOKEN", "AF_SESSION", "AF_BUTLER", "AF_BUILDER_ID", "AF_RUN",
 
 
 def server_environment(environ: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
-    """The server's own environment: what a session may ask for, and nothing of the terminal it came from."""
+    """The server's own environment: what a session may need, but nothing of the terminal it was started
+    from."""
     names = {*NAMES, *declared, *vendor_variables(environ)} - {*TERMINAL, "TRACEPARENT", *PRIVATE}
     asked = asked_variables(environ)
     return {
@@ -42,15 +43,15 @@ def declared_variables(root: Path) -> tuple[str, ...]:
 
 
 def asked_variables(environ: Mapping[str, str]) -> set[str]:
-    """What the CLIs of `ask_sources` read, which run in the server, too."""
+    """The variables that the CLIs for `ask_sources` read, which also run in the server."""
     from agent_farm.ask.agent_environment import user_variables
 
     return set(user_variables(environ))
 
 
 class Shell(msgspec.Struct, frozen=True):
-    """The one from which a program asks: what of its variables a session may need, where it stands, and the
-    session whose process it is."""
+    """The shell from which a program asks: those of its variables that a session may need, its directory, and
+    the session of which it is a process."""
 
     environ: Mapping[str, str] = {}
     directory: str | None = None
@@ -58,8 +59,8 @@ class Shell(msgspec.Struct, frozen=True):
 
 
 def own_shell(root: Path, more: Mapping[str, str]) -> Shell:
-    """With the variables that the server would have, had it been started from here, and the terminal's
-    names, which a runtime may always have."""
+    """This shell, with the variables that a server started here would have, and the names for the terminal,
+    which a runtime may always have."""
     whole = {**os.environ, **more}
     environ = server_environment(whole, declared_variables(root))
     environ |= {name: whole[name] for name in TERMINAL if name in whole}
@@ -75,5 +76,5 @@ def header_of(shell: Shell) -> str:
 
 
 def told_shell(header: str) -> Shell:
-    """ValueError for what is none."""
+    """Raises ValueError if the header is invalid."""
     return msgspec.json.decode(base64.b64decode(header, validate=True), type=Shell)

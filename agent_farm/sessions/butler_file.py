@@ -1,4 +1,4 @@
-"""butler.toml by its declared form; a mistake is named with its file and key."""
+"""The declared form of butler.toml; a mistake is reported with its file and key."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class ButlerError(AgentFarmError):
 
 
 class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`cwd` is where its sessions run, from the checkout's top; else it is the butler's own directory.
+    """`cwd` is where its sessions run, relative to the checkout's top; by default the butler's own directory.
 
-    A due time that is missed is made up within `late` seconds, with 0 however late. After `until`, a day or a
-    time of that zone, it is no longer due.
+    A missed due time is made up for within `late` seconds; 0 means however late. After `until`, a day or a
+    time in the schedule's zone, it is no longer due.
     """
 
     name: ScheduleName
@@ -55,12 +55,12 @@ class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def entry(self) -> ScheduleEntry:
-        """What of a larger value is this."""
+        """The schedule's own fields, taken from a larger value."""
         return ScheduleEntry(**{name: getattr(self, name) for name in ScheduleEntry.__struct_fields__})
 
 
 def require_schedule(entry: ScheduleEntry) -> None:
-    """UsageError for what could never fire."""
+    """UsageError for a schedule that could never fire."""
     if not TASK_NAME.fullmatch(entry.name):
         raise UsageError(
             f"{entry.name!r} cannot be the name of a schedule", why="Use letters, digits, . _ and -."
@@ -93,7 +93,7 @@ class ButlerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModuleTable(msgspec.Struct, frozen=True):
-    """What a module keeps here beside these is its own."""
+    """A module may store more than this here."""
 
     enabled: bool = True
     credentials: Variables = ()
@@ -138,7 +138,7 @@ def mistake(file: Path, what: str, why: str | None = None, hint: str | None = No
 
 
 def _with_moments_as_text(document: Any) -> Any:
-    """TOML has days and times of its own."""
+    """TOML has types for dates and times."""
     if isinstance(document, dict):
         return {key: _with_moments_as_text(value) for key, value in document.items()}
     if isinstance(document, list):
@@ -183,7 +183,7 @@ def _known_keys(table: str, name: str) -> str:
 
 
 def _value_at(values: Any, place: str) -> Any:
-    """As the file says it; of a list of names the list, whose place no reader counts to."""
+    """The value in the file; for an item in a list of names, the whole list."""
     for key, index in re.findall(r"(\w+)|\[(\d+)\]", place):
         if key:
             values = values[key]

@@ -1,4 +1,4 @@
-"""Butler: a resident agent, as its directory and `butler.toml` describe it."""
+"""Butler: a resident agent, as described by its directory and `butler.toml`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _TRANSPORTS = {"http": "streamable HTTP", "sse": "SSE"}
 
 @dataclass(frozen=True, slots=True)
 class Butler:
-    """`directory` is where its sessions run; `roster` is what its includes are relative to.
+    """`directory` is where its sessions run; includes are relative to `roster`.
 
-    `runtime` and `model` are what its own file says; the farm's settings come after them, at each session.
-    `requests` are what its user agrees to before one of its sessions runs.
-    `reads_checkout`: its sessions may read the checkout that they are asked about. `is_packaged`: no file
-    describes it, and on another machine it has another name.
+    `runtime` and `model` are those in its own file; the farm's settings apply if they are None, anew for each
+    session. `requests` are what its user approves before one of its sessions runs. `reads_checkout`: its
+    sessions may read the checkout that they are asked about. `is_packaged`: no file describes it, and on
+    another machine it has another name.
     """
 
     name: str
@@ -81,7 +81,7 @@ def load_all_butlers(root: Path) -> Iterator[Butler]:
 
 
 def load_butler(root: Path, name: str | None = None) -> Butler:
-    """The named butler; without a name the farm's own."""
+    """The named butler; without a name, the farm's own."""
     names = butler_names(root)
     name = name or own_butler_name(root)
     if name in names:
@@ -96,7 +96,7 @@ def load_butler(root: Path, name: str | None = None) -> Butler:
 
 
 def require_claude_md(butler: Butler) -> None:
-    """A butler without a CLAUDE.md gets the packaged one; one that exists is never touched."""
+    """A butler without a CLAUDE.md gets the packaged one; an existing file is never touched."""
     file = butler.directory / "CLAUDE.md"
     if not file.exists():
         make_directory(butler.directory, alone=True)
@@ -117,7 +117,7 @@ def _packaged(root: Path, name: str) -> Butler:
         directory=directory,
         roster=roster if roster.is_dir() else directory,
         port=settings.number("server.port"),
-        optional_env=settings.values["env.pass"],  # guarded where a session is started
+        optional_env=settings.values["env.pass"],  # guarded when a session starts
         reads_checkout=True,
         is_packaged=True,
     )
@@ -165,7 +165,7 @@ def _from_file(root: Path, directory: Path) -> Butler:
 def _requests(
     root: Path, directory: Path, env: EnvTable, modules: Mapping[str, ModuleTable]
 ) -> Iterator[Request]:
-    """The variables its sessions get, and the scripts they may run, byte for byte."""
+    """The variables that its sessions get, and the scripts that they may run, byte for byte."""
     place = directory.relative_to(root)
     given = {"required": env.required, "optional": env.optional}
     given |= {name: module.credentials for name, module in modules.items()}
@@ -179,7 +179,7 @@ def _requests(
 
 
 def configured_runtime(root: Path, settings: Settings) -> str | None:
-    """`[spawn] runtime`, which a butler without one of its own has."""
+    """`[spawn] runtime`, for a butler without a runtime of its own."""
     name = settings.text("spawn.runtime")
     if name is not None and (problem := _runtime_problem(root, name)):
         source = settings.source("spawn.runtime")
@@ -222,7 +222,7 @@ def _require_schedules(file: Path, schedules: Sequence[ScheduleEntry]) -> None:
 
 
 def _require_inside(cwd: str | None) -> None:
-    """A file that came with the repository names no place outside of it."""
+    """A file that came with the repository must name no place outside it."""
     place = PurePosixPath(cwd or ".")
     if place.is_absolute() or ".." in place.parts or "\0" in str(place):
         raise UsageError(

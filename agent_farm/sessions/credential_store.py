@@ -1,4 +1,4 @@
-"""Credentials, encrypted at rest: looked up in the database first, in the environment second."""
+"""Credentials, encrypted at rest; a stored one takes precedence over the environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def default_key_file() -> Path:
-    """Outside the repository: a copied butler.db alone gives nothing away."""
+    """Outside the repository, so that a copied butler.db gives nothing away."""
     return user_state_directory() / "credentials.key"
 
 
@@ -37,7 +37,7 @@ class CredentialStore:
     clock: Callable[[], float] = time.time
 
     async def resolve(self, name: str) -> str | None:
-        """The stored value, else the one of the environment, else None."""
+        """The stored value, else the one in the environment, else None."""
         return await self.database.run(self.lookup, name)
 
     def lookup(self, name: str) -> str | None:
@@ -99,13 +99,13 @@ class CredentialStore:
         lock = self.key_file.with_suffix(".lock")
         with file_lock(lock):
             if not self.key_file.exists():  # another process may have been first
-                replace_file(self.key_file, urlsafe_b64encode(os.urandom(32)))  # as Fernet wants it
+                replace_file(self.key_file, urlsafe_b64encode(os.urandom(32)))  # the form that Fernet wants
             lock.unlink()
         return self._key(create=False)
 
 
 def unreadable_credentials(file: Path) -> dict[str, AgentFarmError]:
-    """Why, by name; of those that lack for the same reason the first one alone."""
+    """Why, by name; of several that cannot be read for the same reason, only the first."""
     with closing(Database(file)) as database:
         store = CredentialStore(database, environ={})
         found: dict[str, AgentFarmError] = {}
@@ -127,7 +127,7 @@ def _valid_key(path: Path, text: bytes) -> bytes:
 
 
 def _cipher(key: bytes) -> Fernet:
-    from cryptography.fernet import Fernet  # 40 ms that most commands do without
+    from cryptography.fernet import Fernet  # takes 40 ms, and most commands do not need it
 
     return Fernet(key)
 

@@ -1,4 +1,4 @@
-"""Cron expressions: when a schedule is due, in its own time zone, daylight saving included."""
+"""Cron expressions: when a schedule is due in its own time zone, daylight saving included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIELDS = 5
 
 
 def require_cron(cron: str, timezone: str | None = None) -> None:
-    if len(cron.split()) != _FIELDS:  # with a sixth one, cronsim counts seconds, which nothing here does
+    if len(cron.split()) != _FIELDS:  # given six fields, cronsim would count seconds, which nothing here does
         raise _no_cron(cron, "Wrong number of fields")
     next_due(cron, timezone, 0.0)
 
@@ -46,13 +46,13 @@ def last_due(cron: str, timezone: str | None, after: float, until: float) -> tup
         if at > until:
             return newest, count
         newest, count = at, count + 1
-    # After a long absence: look again so close to the end that even every minute fits.
+    # After a long absence: look again from so near the end that even every minute fits.
     close = max(after, until - (MOST_DUES - 1) * 60.0)
     return (last_due(cron, timezone, close, until)[0] if close > at else newest), count
 
 
 def last_moment(until: str | None, timezone: str | None) -> float | None:
-    """The end of the day `until`, or the time it says, in seconds since the epoch."""
+    """The end of the day `until`, or the time it gives, in seconds since the epoch."""
     if until is None:
         return None
     try:
@@ -77,7 +77,7 @@ def _zone(name: str | None) -> tzinfo:
 
 
 def _local_name() -> str | None:
-    """The machine's own zone: TZ, else where /etc/localtime points; None is UTC."""
+    """The machine's own zone: TZ, else where /etc/localtime points; None means UTC."""
     if name := os.environ.get("TZ", "").lstrip(":"):
         return name
     target = os.path.realpath("/etc/localtime")

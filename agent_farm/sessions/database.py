@@ -1,4 +1,4 @@
-"""butler.db: SQLite in WAL mode, shared by any number of processes, tables by numbered migration."""
+"""butler.db: SQLite in WAL mode, shared by any number of processes; numbered migrations make its tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Row = sqlite3.Row
 
 
 class Database:
-    """One connection, used by one thread at a time; an event loop reaches it through `run`."""
+    """One connection, used by one thread at a time; an event loop uses it through `run`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Writes that happen together or not at all; other processes wait their turn meanwhile."""
+        """Writes that happen together or not at all; other processes wait in the meantime."""
         with self._lock, self._named_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -55,12 +55,12 @@ class Database:
                 raise
 
     def write(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """One statement, whole or not at all; how many rows it has changed."""
+        """One statement, whole or not at all; returns how many rows it changed."""
         with self.transaction() as connection:
             return connection.execute(sql, parameters).rowcount
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """`function` on a thread of ours: neither a slow disk nor busy neighbours hold up the loop."""
+        """Runs `function` on a thread: neither a slow disk nor other processes delay the loop."""
         import asyncio
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
@@ -83,7 +83,7 @@ class Database:
 def on_its_thread(
     function: Callable[[Database, *Ts], T],
 ) -> Callable[[Database, *Ts], Coroutine[Any, Any, T]]:
-    """The same for an event loop: neither a slow disk nor busy neighbours hold that up."""
+    """The function for use on an event loop, which neither a slow disk nor other processes then delay."""
 
     @wraps(function)
     async def run(database: Database, /, *arguments: *Ts) -> T:
@@ -93,7 +93,7 @@ def on_its_thread(
 
 
 def database_problem(path: Path) -> AgentFarmError | None:
-    """What would keep a server from starting; None, too, if there is no database yet."""
+    """What would keep a server from starting; None also if there is no database yet."""
     if not os.path.lexists(path):
         return None
     try:
@@ -112,7 +112,7 @@ def database_problem(path: Path) -> AgentFarmError | None:
 def _open(path: Path) -> sqlite3.Connection:
     make_directory(path.parent, alone=True)
     try:
-        with suppress(FileExistsError):  # one that is there is not opened: closing it would unlock it
+        with suppress(FileExistsError):  # closing an existing file would release its locks
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         require_own_file(path, secret=True)
         connection = sqlite3.connect(
@@ -135,7 +135,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite waits for nobody when it turns a new file to WAL: two that open it at once have to try again."""
+    """SQLite does not wait when it turns a new file to WAL: two that open it at once have to retry."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -175,7 +175,7 @@ def _migrate(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """`executescript` would commit the transaction that makes a migration whole."""
+    """Unlike `executescript`, this does not commit the transaction that makes a migration atomic."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

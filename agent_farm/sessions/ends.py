@@ -1,4 +1,4 @@
-"""How sessions ended, written down; what a full disk has not taken is written once there is room."""
+"""Records how sessions ended; if the disk is full, as soon as there is room again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Ends:
-    """`recorded` is called for each once it is on record."""
+    """`recorded` is called for each session once its end is recorded."""
 
     def __init__(self, database: Database, recorded: Callable[[Session], None]) -> None:
         self._database = database
@@ -31,7 +31,7 @@ class Ends:
         return bool(self._unwritten)
 
     async def write(self, session: Session) -> Session:
-        """As it is on record; what it answered is not lost with its record."""
+        """The session as recorded; if it cannot be recorded yet, its answer is returned all the same."""
         try:
             return await self._write(session)
         except AgentFarmError as error:
@@ -42,11 +42,11 @@ class Ends:
             return session
 
     async def write_left(self) -> None:
-        """Retries what could not be written when it ended."""
+        """Retry what could not be written."""
         for session in tuple(self._unwritten.values()):
             try:
                 await self._write(session)
-            except AgentFarmError:  # it is in the log
+            except AgentFarmError:  # it was logged already
                 return
             self._unwritten.pop(session.id, None)
 

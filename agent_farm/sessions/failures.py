@@ -1,4 +1,4 @@
-"""What went wrong, as one line of a record or of the log; and text that every store and reader can take."""
+"""Describes failures in one line, and makes text that every store and reader accepts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def reason_of(error: Exception) -> str:
 
 
 def log_failure(logger: Any, what: str, error: Exception) -> None:
-    """With a traceback only where it is nobody's doing but ours."""
+    """Logs a traceback only for a bug of ours."""
     if isinstance(error, AgentFarmError):
         logger.warning("%s: %s", what, reason_of(error))
     else:
@@ -24,7 +24,7 @@ def log_failure(logger: Any, what: str, error: Exception) -> None:
 
 
 def readable(value: Any) -> Any:
-    """The same value; half of a surrogate pair, in whatever string of it, becomes a question mark."""
+    """The same value with a question mark for every lone surrogate in its strings."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Memory: what earlier sessions said, found again by SQLite's full-text search. It never stops a session."""
+"""Memory: what earlier sessions said, found by SQLite's full-text search. It never stops a session."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 async def fetch_memory_context(
     database: Database, butler: str, prompt: str, *, episodes: int = 5, characters: int = 4000
 ) -> str | None:
-    """The episodes that match `prompt` best, as text for a system prompt; None when there are none.
+    """The episodes that match `prompt` best, as text for a system prompt; None if there are none.
 
-    Fails open: what goes wrong is logged, and the answer is None.
+    Errors are logged, and the answer is then None.
     """
     try:
         return await database.run(_recall, database, butler, prompt, episodes, characters)
@@ -38,7 +38,7 @@ async def fetch_memory_context(
 async def store_session_episode(
     database: Database, butler: str, session_id: str, prompt: str, output: str
 ) -> bool:
-    """Whether the episode was kept; fails open, logged."""
+    """Returns whether the episode was stored; errors are logged."""
     if not output.strip():
         return False
     try:

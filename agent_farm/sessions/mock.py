@@ -1,4 +1,4 @@
-"""MockSpawner: stands where a Spawner does in a user's tests, and starts nothing."""
+"""MockSpawner: replaces a Spawner in users' tests, and starts nothing."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class MockSpawner:
         return SpawnerResult()
 
     def stop_accepting(self) -> None:
-        """Nothing is queued here."""
+        """Does nothing, because nothing is queued here."""
 
     async def drain(self, timeout: float = 30.0) -> bool:
         return True
 
     def assert_triggered(self, times: int | None = None) -> None:
-        """At least one trigger, or exactly `times`."""
+        """Fails unless there was a trigger, or exactly `times`."""
         count = len(self.invocations)
         if times is None and count == 0:
             raise AssertionError("expected a trigger, saw none")
@@ -54,7 +54,7 @@ class MockSpawner:
             raise AssertionError(f"expected {times} triggers, saw {count}: {self._prompts()}")
 
     def assert_prompted_with(self, text: str) -> None:
-        """Some trigger's prompt contains `text`."""
+        """Fails unless some trigger's prompt contains `text`."""
         if not any(text in invocation.prompt for invocation in self.invocations):
             raise AssertionError(f"no prompt contains {text!r}; saw {self._prompts()}")
 

@@ -1,4 +1,4 @@
-"""Sessions that another machine runs: what the records' keeper asks of whoever reaches machines."""
+"""Sessions on other machines: the interface to what runs them there, and the choice of the machine."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What goes along with a session beside its record. `keys` are for it alone; `agreed` is what a person
-    said who was asked; `butler` is None for the farm's own."""
+    """What goes with a session besides its record. `keys` are only for this session; `agreed` is the answer
+    of a person who was asked; `butler` is None for the farm's own."""
 
     butler: str | None
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -25,26 +25,26 @@ class Order:
 
 
 class Elsewhere(Protocol):
-    """Belongs to one event loop. What comes back has ended, or still runs there because this process ends."""
+    """Belongs to one event loop. A returned session has ended, or continues as this process ends."""
 
     async def run(self, session: Session, order: Order, observer: Observer) -> Session:
-        """Begun once, on one machine; cancelled it is ended there. An error where it has not begun."""
+        """Begin it once, on one machine; if cancelled, it is ended there. Raises if it has not begun."""
         ...
 
     async def go_on(self, session: Session, observer: Observer) -> Session:
-        """The same for one that was begun earlier."""
+        """`run` for a session that was begun earlier."""
         ...
 
     async def hold_again(self, sessions: list[Session]) -> None:
-        """Their slots, and no others: those that a server which is gone had begun."""
+        """Hold the slots of exactly these sessions, which an earlier server began."""
         ...
 
     def recorded(self, session: Session) -> None:
-        """Its end is on record here: its machine need not keep it any more."""
+        """The session's end is recorded here, so its machine need not keep it any more."""
         ...
 
     def leave(self) -> None:
-        """This process ends: sessions that have begun go on without it."""
+        """This process ends; sessions that have begun continue without it."""
         ...
 
 
@@ -52,8 +52,8 @@ NewElsewhere = Callable[[], Elsewhere]
 
 
 def place_of(request: SessionRequest, settings: Settings) -> str | None:
-    """The machine that is to run it, `fleet` for any; None: this one. What a session triggers, what has a
-    directory of this machine and what continues a conversation stays where that is."""
+    """The machine that should run it, `fleet` for any, None for this one. What a session triggers, what names
+    a directory on this machine, and what continues a conversation stays where that is."""
     asked = request.host
     if asked is None and not (request.parent or request.cwd or request.resumes or request.for_home):
         asked = settings.text("sessions.on")

@@ -1,4 +1,4 @@
-"""What a server that was killed left running: its sessions' last processes end before the next one begins."""
+"""Makes a new server wait until the last processes of a killed server's sessions have ended."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ POLL_SECONDS = 0.05
 
 
 class SessionsLock:
-    """Held while a session of this process runs, and by the guard of each until its last process has ended.
+    """Held while a session of this process is running, and by each one's guard until its last process has
+    ended.
 
-    So a server that comes after one that was killed begins nothing beside what still runs of that.
+    So a server that follows one that was killed starts nothing beside what that one left running.
     """
 
     def __init__(self, file: Path) -> None:

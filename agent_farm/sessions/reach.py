@@ -1,4 +1,4 @@
-"""How far a session reaches: what of the checkout it may read, what of its own butler it may not change."""
+"""How far a session reaches: what it may read, and what of its own butler it may not change."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from agent_farm.runtimes.bounds import Bounds
 from agent_farm.sessions.butlers import Butler
 
 _MOST_ENTRIES = 1000
-# the farm's own and git's: tokens, keys of running builders, credentials of remotes
+# the farm's and git's own: tokens, keys of running builders, credentials for remotes
 _NEVER_READ = (".git", ".agent-farm", ".builders")
 
 
 def session_bounds(
     butler: Butler, cwd: Path, *, root: Path | None = None, checkout: Path | None = None
 ) -> Bounds:
-    """For a session of `butler` that works in `cwd` and is asked about `checkout`."""
+    """The bounds for a session of `butler` that works in `cwd` and is asked about `checkout`."""
     return Bounds(
         own=butler.directory,
         reads=tuple(readable_entries(checkout)) if checkout and not checkout.is_relative_to(cwd) else (),
@@ -37,16 +37,16 @@ def about_checkout(checkout: Path) -> str:
 
 
 def own_files(butler: Butler) -> tuple[Path, ...]:
-    """What says what its sessions may do: nothing that one of them writes is to hold for the next."""
+    """The files that say what its sessions may do: no session may change them for the next."""
     directory = butler.directory
     with suppress(OSError):
-        (directory / "skills").mkdir(exist_ok=True)  # what is not there cannot be kept
+        (directory / "skills").mkdir(exist_ok=True)  # what does not exist cannot be protected
     files = (directory / "butler.toml", directory / "CLAUDE.md", directory / "skills")
     return tuple(file for file in (*files, butler.roster / "shared") if file.exists())
 
 
 def readable_entries(checkout: Path) -> list[Path]:
-    """Its entries, one by one: a search of the whole would go through the farm's own files as well."""
+    """Its entries, one by one, because a search of the whole would include the farm's own files."""
     try:
         entries = sorted(checkout.iterdir())
     except OSError:
@@ -57,7 +57,7 @@ def readable_entries(checkout: Path) -> list[Path]:
 
 
 def _farm_files(root: Path, *needed: Path) -> list[Path]:
-    """What the farm keeps of its own, but for where the session works."""
+    """The farm's own files, except where the session works."""
     try:
         entries = sorted(FarmPaths(root).state.iterdir())
     except OSError:

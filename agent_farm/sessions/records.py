@@ -1,4 +1,4 @@
-"""The records of all headless sessions, from the moment their triggers are accepted."""
+"""The records of all headless sessions, from the moment that their triggers are accepted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INTERRUPTED = "Interrupted: the process that ran it is gone"
 _FIELDS = tuple(one.name for one in msgspec.structs.fields(Session))
 _TEXTS = ("prompt", "context", "output")
 _UNENDED_HERE = "(state = 'queued' OR state = 'running' AND host IS NULL)"
-# only the part of the texts that is shown, and no tool calls: they can be megabytes
+# only the beginnings of texts, and no tool calls, since both can be megabytes
 _SHORT = ", ".join(
     f"substr({name}, 1, 1000) AS {name}"
     if name in _TEXTS
@@ -32,7 +32,7 @@ _SHORT = ", ".join(
 
 @on_its_thread
 def session_create(database: Database, session: Session) -> Session:
-    """Write the record in state `queued`; the session with the time of it."""
+    """Store the record as `queued`; returns the session with its time."""
     created = msgspec.structs.replace(session, created_at=time.time())
     columns = _columns(created)
     database.write(
@@ -44,7 +44,7 @@ def session_create(database: Database, session: Session) -> Session:
 
 @on_its_thread
 def session_start(database: Database, session_id: str) -> None:
-    """Write that it runs; a start that was overtaken by the end changes nothing."""
+    """Record that it is running; has no effect if it has ended in the meantime."""
     database.write(
         "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
         (time.time(), session_id),
@@ -53,7 +53,7 @@ def session_start(database: Database, session_id: str) -> None:
 
 @on_its_thread
 def session_place(database: Database, session_id: str, host: str) -> None:
-    """Record that this machine runs it, before it is told: from here on it may have begun."""
+    """Record that this machine runs it, before the machine is asked: from here on it may have begun."""
     database.write(
         "UPDATE sessions SET state = 'running', host = ?, started_at = ? WHERE id = ? AND state = 'queued'",
         (host, time.time(), session_id),
@@ -62,7 +62,7 @@ def session_place(database: Database, session_id: str, host: str) -> None:
 
 @on_its_thread
 def session_take_back(database: Database, session_id: str, wish: str) -> None:
-    """It has not begun: no machine was told."""
+    """Record that it has not begun, because no machine was asked."""
     database.write(
         "UPDATE sessions SET state = 'queued', host = ?, started_at = NULL"
         " WHERE id = ? AND state = 'running'",
@@ -74,7 +74,7 @@ def session_take_back(database: Database, session_id: str, wish: str) -> None:
 def session_progress(
     database: Database, session_id: str, output: str, calls: Sequence[dict[str, Any]]
 ) -> None:
-    """What a running session has come to; once it has ended nothing is changed."""
+    """Record the progress of a running session; has no effect once it has ended."""
     with database.transaction() as connection:
         merged = merge_calls(calls, served_calls(connection.execute, session_id))
         connection.execute(
@@ -85,9 +85,9 @@ def session_progress(
 
 @on_its_thread
 def session_complete(database: Database, session: Session) -> Session:
-    """Write how it ended; the answer has the tool calls that the server served, too.
+    """Record how it ended; the returned session also has the tool calls that the server served.
 
-    Without a duration it is the time since the start, or none for a session that never started.
+    A missing duration becomes the time since the start; a session that never started has none.
     """
     now = time.time()
     with database.transaction() as connection:
@@ -115,14 +115,14 @@ def session_complete(database: Database, session: Session) -> Session:
 
 @dataclass(frozen=True, slots=True)
 class SessionLog:
-    """The records, read."""
+    """Reads the records."""
 
     database: Database
 
     def heal(self) -> int:
-        """Mark what a server that is gone left queued or running as interrupted; how many there were.
+        """Mark what an earlier server left queued or running as interrupted; returns how many there were.
 
-        Nothing is run again: nobody knows how far it got. What another machine runs goes on there.
+        Nothing is run again, because nobody knows how far it got. What another machine runs continues there.
         """
         return self.database.write(
             "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
@@ -135,7 +135,7 @@ class SessionLog:
         return bool(self.database.query(f"SELECT 1 FROM sessions WHERE {_UNENDED_HERE} LIMIT 1"))
 
     def elsewhere(self) -> list[Session]:
-        """Those that other machines run, as recorded here."""
+        """Sessions on other machines, as recorded here."""
         columns = ", ".join(_FIELDS)
         rows = self.database.query(
             f"SELECT {columns} FROM sessions WHERE state = 'running' AND host IS NOT NULL ORDER BY number"
@@ -143,7 +143,7 @@ class SessionLog:
         return [_as_asked(_session(row)) for row in rows]
 
     def is_recorded_at_home(self, session_ids: Sequence[str]) -> None:
-        """They may be forgotten here as others are."""
+        """Allow these records to be deleted like any others."""
         marks = ", ".join("?" * len(session_ids))
         self.database.write(f"UPDATE sessions SET for_home = 0 WHERE id IN ({marks})", tuple(session_ids))
 
@@ -156,7 +156,7 @@ class SessionLog:
         since: float | None = None,
         limit: int = 50,
     ) -> list[Session]:
-        """The newest first: texts as one line, cut, tool calls as their number. `limit` 0 gives all."""
+        """The newest first, with texts cut to one line and tool calls as a number. `limit` 0 means all."""
         conditions: list[str] = ["1"]
         values: list[Any] = []
         for condition, value in (
@@ -183,7 +183,7 @@ class SessionLog:
         return int(rows[0]["count"])
 
     def usage(self, *, since: float, span: float) -> list[Row]:
-        """Sums over spans of `span` seconds from `since` on, those in which there was something."""
+        """Sums over spans of `span` seconds starting at `since`; empty spans are left out."""
         return self.database.query(
             "SELECT CAST(max(created_at - ?, 0) / ? AS INTEGER) AS span, count(*) AS sessions,"
             " sum(state IN ('failed', 'interrupted')) AS failed,"
@@ -194,7 +194,7 @@ class SessionLog:
         )
 
     def load(self, session_id: str, *, butler: str | None = None) -> Session:
-        """By id or by a prefix that only one has; of `butler` alone, where one is given."""
+        """By id, or by a prefix that only one session has; only sessions of `butler`, if one is given."""
         rows = self.database.query(
             f"SELECT {', '.join(_FIELDS)} FROM sessions"
             " WHERE substr(id, 1, ?) = ? AND butler = coalesce(?, butler) ORDER BY number DESC LIMIT 2",
@@ -213,14 +213,14 @@ class SessionLog:
 
 
 def _columns(session: Session) -> Mapping[str, Any]:
-    """As they are stored, the prompt with its context: what the runtime got."""
+    """The columns to store; the prompt includes the context, as the runtime gets it."""
     calls = session.tool_calls
     stored = None if calls is None else json.dumps(calls)
     return {**msgspec.structs.asdict(session), "prompt": session.whole_prompt, "tool_calls": stored}
 
 
 def _as_asked(session: Session) -> Session:
-    """Its prompt without the context, which is stored with it."""
+    """The session with its prompt as it was requested, without the context that is stored with it."""
     before = f"{session.context}\n\n" if session.context else ""
     return msgspec.structs.replace(session, prompt=session.prompt.removeprefix(before))
 

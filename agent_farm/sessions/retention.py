@@ -1,4 +1,4 @@
-"""How long the records of sessions are kept, and what goes with them."""
+"""How long the records of sessions are kept, and what is deleted with them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agent_farm.sessions.records import SessionLog
 from agent_farm.settings import Settings
 
 DAY_SECONDS = 86400.0
-_AT_ONCE = 500  # other processes write meanwhile
+_AT_ONCE = 500  # so that other processes can write in between
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`age` in seconds since the end, `number` of sessions; None limits nothing."""
+    """`age` in seconds since the end, `number` of sessions; None means no limit."""
 
     age: float | None = None
     number: int | None = None
@@ -33,9 +33,9 @@ class Limits:
 def prune_sessions(
     log: SessionLog, limits: Limits, *, asked: bool = True, butler: str | None = None, dry_run: bool = False
 ) -> list[str]:
-    """The ids of the sessions that were removed; one that has not ended is never among them.
+    """Returns the ids of the sessions removed; a session that has not ended is never removed.
 
-    `asked`: by somebody who can say whether the clock is right.
+    `asked` means by somebody who can say whether the clock is right.
     """
     paths = FarmPaths(log.database.path.parents[1])
     if limits.age is None:
@@ -73,7 +73,7 @@ def _delete(log: SessionLog, ids: list[str]) -> None:
 
 
 def _delete_fires(log: SessionLog, butler: str | None, before: float, most: int) -> None:
-    """What became of due times, as old as the sessions that go or more of one schedule than are kept."""
+    """Delete the history of due times that is as old as the removed sessions, or beyond the number kept."""
     log.database.write(
         "DELETE FROM fires WHERE rowid IN (SELECT rowid FROM ("
         " SELECT rowid, butler, due,"
@@ -84,7 +84,7 @@ def _delete_fires(log: SessionLog, butler: str | None, before: float, most: int)
 
 
 def _forget_conversations(log: SessionLog, homes: set[str]) -> None:
-    """Those with which no session that is left could go on."""
+    """Delete conversations that no remaining session could continue."""
     for home in homes:
         left = log.database.query("SELECT 1 FROM sessions WHERE coalesce(home, id) = ? LIMIT 1", (home,))
         if not left:

@@ -1,4 +1,4 @@
-"""Which butlers a farm has, by their names."""
+"""Which butlers a farm has, by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def butler_names(root: Path) -> list[str]:
 
 
 def all_butler_names(root: Path) -> list[str]:
-    """Those of the roster and, beside several, the farm's own."""
+    """Those in the roster and, unless there is exactly one, the packaged butler."""
     names = butler_names(root)
     return names if len(names) == 1 else [farm_butler_name(root), *names]
 

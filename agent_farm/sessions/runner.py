@@ -1,4 +1,4 @@
-"""One run of a runtime: its prompt, its environment, its locked MCP server, and what came of it."""
+"""Runs a runtime for one session: its prompt, its environment, its locked MCP server, and the result."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The butler's own MCP server, the only one its sessions know."""
+    """The butler's own MCP server, the only one that its sessions know."""
 
     port: int
     transport: Transport = "http"
@@ -70,7 +70,7 @@ class SessionRunner:
     environ: Mapping[str, str]
 
     async def run(self, session: Session, choice: Choice) -> Session:
-        """The session as it ended. Only cancellation is raised: every other failure is an answer."""
+        """The session as it ended. Only cancellation is raised; every other failure is in the session."""
         worker = choice.adapter.create_worker()
         began = time.monotonic()
         try:
@@ -84,7 +84,7 @@ class SessionRunner:
             seconds = time.monotonic() - began
             return msgspec.structs.replace(failed(session, error), duration=seconds)
         seconds = time.monotonic() - began
-        # It has ended: a cancellation comes too late to change how.
+        # It has ended, so a cancellation can no longer change how.
         await finished_result(self._conclude(session, worker, result))
         return msgspec.structs.replace(ended(session, result), duration=seconds)
 
@@ -98,7 +98,7 @@ class SessionRunner:
             )
 
     def _asked(self, session: Session, worker: RuntimeAdapter) -> dict[str, str | None]:
-        """In the words of OpenTelemetry for an agent that is invoked."""
+        """Attributes of an invoked agent, as named by OpenTelemetry."""
         return {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": self.butler.name,
@@ -155,9 +155,9 @@ class SessionRunner:
         return composed
 
     def environment(self, session: Session, choice: Choice, trace: telemetry.Trace | None) -> dict[str, str]:
-        """What the runtime gets, by name; raises MissingVariable when a required one is not set.
+        """The variables that the runtime gets; raises MissingVariable if a required one is not set.
 
-        What is stored comes first, then what the caller's shell has, then what the server was started with.
+        A stored value takes precedence over the caller's shell, and that over the server's environment.
         """
         butler, cli = self.butler, choice.adapter.cli
         declared = (*butler.optional_env, *butler.module_credentials)
@@ -172,7 +172,7 @@ class SessionRunner:
         return env
 
     def keys(self, session: Session, choice: Choice) -> dict[str, str]:
-        """The parts that another machine, which runs it instead of this one, cannot have itself."""
+        """The variables that another machine needs from here in order to run the session."""
         butler, cli = self.butler, choice.adapter.cli
         declared = {*butler.optional_env, *butler.module_credentials, *butler.required_env}
         stored = self.credentials.lookup_all({*cli.every_variable, *declared})
@@ -189,7 +189,7 @@ class SessionRunner:
 
     @asynccontextmanager
     async def _reporting(self, session: Session) -> AsyncIterator[OnProgress]:
-        """What it has come to is written now and then: the newest word, and what came between is in it."""
+        """Records progress now and then; the newest result includes everything before it."""
         newest: list[RuntimeResult] = []
         came = asyncio.Event()
 
@@ -218,7 +218,7 @@ class SessionRunner:
 
 
 def _used(result: RuntimeResult) -> dict[str, str | int | None]:
-    """OpenTelemetry counts what came from or went into a cache as input."""
+    """OpenTelemetry counts tokens read from or written to a cache as input."""
     told: dict[str, str | int | None] = {"gen_ai.conversation.id": result.conversation_id}
     if usage := result.usage:
         cached = usage.cache_read_tokens + usage.cache_write_tokens
@@ -229,7 +229,7 @@ def _used(result: RuntimeResult) -> dict[str, str | int | None]:
 
 
 def ended(session: Session, result: RuntimeResult) -> Session:
-    """Tokens that a failed run did not tell are unknown, not none."""
+    """If a failed run reported no tokens, their number is unknown, not zero."""
     usage = result.usage
     is_told = result.success or usage != Usage()
     return msgspec.structs.replace(
@@ -255,7 +255,7 @@ def failed(session: Session, error: Exception) -> Session:
 
 
 def cancelled(session: Session, partial: RuntimeResult, reason: str) -> Session:
-    """With what it had told until then."""
+    """The session with what it had reported until then."""
     told = ended(session, replace(partial, failure=Failure("killed", reason)))
     return msgspec.structs.replace(told, state="cancelled", success=False, error=reason, failure=None)
 

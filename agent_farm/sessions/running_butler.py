@@ -1,4 +1,4 @@
-"""RunningButler: one butler with everything it works through, in the process that runs its sessions."""
+"""RunningButler: one butler with everything it needs, in the process that runs its sessions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RunningButler:
         *,
         agreed: bool = False,
     ) -> SpawnerResult:
-        """The session that is asked for, waited for; `environ` is of the shell that asks."""
+        """Run the requested session and wait for it; `environ` is the caller's shell's."""
         request.require_good()
         await self.refresh()
         request, choice = await self.database.run(self._choose, request, environ or {})
@@ -88,7 +88,7 @@ class RunningButler:
         *,
         agreed: bool = False,
     ) -> SpawnerResult | str:
-        """Its id once it is accepted, or the result if it was refused; it continues by itself."""
+        """The session's id once it is accepted, or the result of a refusal; it continues by itself."""
         accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def observe(progress: Progress) -> None:
@@ -102,7 +102,7 @@ class RunningButler:
         return accepted.result() if accepted.done() else task.result()
 
     async def stop(self, session_id: str, by: str) -> Session:
-        """End a session that waits or runs, with every process it started: its record once it has ended."""
+        """End a waiting or running session and its processes; returns its record once it has ended."""
         session = await self.database.run(lambda: self.sessions.load(session_id, butler=self.name))
         if session.ended_at is not None:
             raise UsageError(
@@ -126,13 +126,13 @@ class RunningButler:
         return ended
 
     def has_work(self) -> bool:
-        """Sessions that wait or run, or schedules that may become due. Blocks."""
+        """Whether sessions wait or run, or schedules may become due. Blocks."""
         return bool(
             self.spawner.is_busy or any(schedule.next_due is not None for schedule in self.schedules.all())
         )
 
     async def refresh(self) -> None:
-        """Take from the butler's file and the settings what can change while sessions run."""
+        """Take from the butler's file and the settings what may change while sessions run."""
         new = await self.database.run(self._reload)
         if new != self.butler:
             await self.database.run(self.schedules.take_from_file, new.schedules)
@@ -145,7 +145,7 @@ class RunningButler:
             watcher(progress)
 
     def _choose(self, request: SessionRequest, environ: Mapping[str, str]) -> tuple[SessionRequest, Choice]:
-        """With what it may read and may not change, as the files lie now."""
+        """The request and its runtime, with bounds computed from the files as they are now."""
         resumed = None
         if request.resumes is not None:
             request, resumed = _resumed(self.sessions, request, self.name)
@@ -166,7 +166,7 @@ class RunningButler:
         )
 
     def _reload(self) -> Butler:
-        """Port, transport and slots were set up with the server, and stay what they were."""
+        """Port, transport and slots were set up with the server, and do not change."""
         old = self.butler
         return replace(
             load_butler(self.root, old.name),
@@ -176,7 +176,7 @@ class RunningButler:
         )
 
     async def _refresh_for_schedules(self) -> None:
-        """With a file that is wrong, those that are known fire, and their sessions say what is wrong."""
+        """If the file is wrong, the known schedules still fire, and their sessions report what is wrong."""
         try:
             await self.refresh()
         except AgentFarmError as error:
@@ -195,7 +195,7 @@ class RunningButler:
         return observe
 
     async def _fire(self, schedule: Schedule) -> SpawnerResult:
-        """Nobody waits to be told: what cannot be started is on record, too."""
+        """Nobody waits for the result, so what could not be started is recorded, too."""
         request = SessionRequest(prompt=schedule.prompt, trigger_source=SCHEDULE_PREFIX + schedule.name)
         try:
             place = await self.database.run(schedule.directory, self.root)
@@ -211,7 +211,7 @@ class RunningButler:
 
 
 def _resumed(log: SessionLog, request: SessionRequest, butler: str) -> tuple[SessionRequest, Session]:
-    """`request` as it has to be for its runtime to find the conversation, which looks by the place."""
+    """The request with the runtime and directory by which the runtime finds the conversation."""
     session = log.load(request.resumes or "", butler=butler)
     _require_conversation(session)
     if request.runtime not in (None, session.runtime):

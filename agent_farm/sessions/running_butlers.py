@@ -1,4 +1,4 @@
-"""The butlers of a farm, in the one process that runs their sessions."""
+"""All butlers of a farm, in the one process that runs their sessions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 class RunningButlers:
     """Each is opened when it is first needed. They belong to one event loop.
 
-    `ports` are those that are listened at, the farm's own first; a butler that has one of its own serves
+    `ports` are those that the server listens on, the farm's own first; a butler that has its own port serves
     its sessions there.
     """
 
@@ -61,7 +61,7 @@ class RunningButlers:
         self.own = self.of(own_butler_name(self.root))
 
     def of(self, name: str | None) -> RunningButler:
-        """The named one, else the farm's own. Blocks."""
+        """The named butler, else the farm's own. Blocks."""
         if name is None:
             return self.own
         with self._opening:
@@ -78,7 +78,7 @@ class RunningButlers:
         return all(one.spawner.queue.accepting for one in self.opened)
 
     async def tick(self) -> list[str]:
-        """Fire the schedules that are due now, of all butlers; the failure of one is logged, once."""
+        """Fire all butlers' schedules that are due now; a butler's failure is logged, once."""
         fired: list[str] = []
         for name in await self.database.run(self._names):
             try:
@@ -91,13 +91,13 @@ class RunningButlers:
         return fired
 
     async def run_schedules(self) -> None:
-        """For ever."""
+        """Runs for ever."""
         while True:
             await self.tick()
             await asyncio.sleep(next_look(time.time()))
 
     async def keep_tidy(self) -> None:
-        """For ever: the records are not older or more than the settings keep."""
+        """Runs for ever: deletes records beyond what the settings keep."""
         while True:
             try:
                 if removed := await self.database.run(self._prune):
@@ -107,7 +107,7 @@ class RunningButlers:
             await asyncio.sleep(DAY_SECONDS)
 
     def has_work(self) -> bool:
-        """Sessions that wait or run, or schedules that may become due. Blocks."""
+        """Whether sessions wait or run, or schedules may become due. Blocks."""
         return any(one.has_work() for one in self.opened)
 
     def tell(self, progress: Progress) -> None:
@@ -116,7 +116,7 @@ class RunningButlers:
             one.tell(progress)
 
     async def go_on_elsewhere(self) -> None:
-        """With what other machines run since a server that is gone."""
+        """Follow sessions on other machines that an earlier server began."""
         found = await self.database.run(self.sessions.elsewhere)
         if found and self.elsewhere:
             await self.elsewhere().hold_again(found)
@@ -127,7 +127,7 @@ class RunningButlers:
                 log_failure(_log, f"Session {session.id}", error)
 
     async def drain(self, seconds: float) -> bool:
-        """True when no session had to be cancelled."""
+        """Returns True if no session had to be cancelled."""
         done = await asyncio.gather(*(one.spawner.drain(seconds) for one in self.opened))
         for one in self.opened:
             await one.scheduler.finish()
@@ -153,7 +153,7 @@ class RunningButlers:
         port = butler.port if butler.port in self.ports else self.ports[0]
         spawner = Spawner(
             butler,
-            get_adapter("demo"),  # each session brings the runtime that holds for it
+            get_adapter("demo"),  # unused: each session brings its own runtime
             self.database,
             Endpoint(port, butler.transport, self.tokens),
             credentials=credentials,
@@ -176,9 +176,9 @@ def open_butlers(
     environ: Mapping[str, str],
     elsewhere: Callable[[Database], NewElsewhere] | None = None,
 ) -> RunningButlers:
-    """To be called inside the loop that they will live in, by the one process that runs their sessions."""
+    """Call it inside the loop in which they will live, in the one process that runs their sessions."""
     database = open_database(root)
     sessions = SessionLog(database)
-    sessions.heal()  # what is running now was run by a server that is gone
+    sessions.heal()  # what is recorded as running was run by an earlier server
     reach = elsewhere(database) if elsewhere else None
     return RunningButlers(root, database, environ, tokens, tuple(ports), sessions, reach)

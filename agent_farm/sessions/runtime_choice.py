@@ -1,4 +1,4 @@
-"""Which runtime a headless session gets, with the settings that hold for it in this farm."""
+"""Chooses the runtime of a headless session, with the settings that apply to it in this farm."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FROM_NARROW_TO_WIDE: tuple[Permissions, ...] = get_args(Permissions)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a session's runtime is started with beside what its record says.
+    """What a session's runtime is started with besides what is in its record.
 
-    `environ` is of the shell that asked; `conversation_id` and `home` are of the session that it resumes.
-    `agreed`: another machine that runs it asks nobody again.
+    `environ` is the caller's shell's; `conversation_id` and `home` belong to the session that it resumes.
+    `agreed`: a machine that runs it need not ask again.
     """
 
     adapter: RuntimeAdapter
@@ -55,10 +55,10 @@ def choose(
     yes: bool = False,
     ask: Ask | None = None,
 ) -> Choice:
-    """The runtime asked for, else the butler's, else the farm's, else the first usable.
+    """The requested runtime, else the butler's, else the farm's, else the first usable one.
 
-    The farm's settings are those of now: a server lives longer than they do. ConsentNeeded for what of the
-    repository nobody has agreed to; `yes` and `ask` are of a person who is there.
+    The farm's settings are read anew, because a server outlives them. ConsentNeeded for whatever of the
+    repository nobody has approved; `yes` and `ask` come from a person who is present.
     """
     settings = open_settings(root, environ)
     settings.require_good()
@@ -85,7 +85,7 @@ def choose(
 
 
 def usual_permissions(root: Path, butler: Butler, environ: Mapping[str, str]) -> Permissions:
-    """The widest that a session of `butler` may get where nobody says otherwise."""
+    """The widest that a session of `butler` may get if nobody says otherwise."""
     settings = open_settings(root, environ)
     name = butler.runtime or configured_runtime(root, settings)
     names = [name] if name else ADAPTERS
@@ -93,7 +93,7 @@ def usual_permissions(root: Path, butler: Butler, environ: Mapping[str, str]) ->
 
 
 def most_permissions(log: SessionLog, session_id: str | None) -> Permissions:
-    """The permissions a session may give another one: at most its own. Other callers may give all."""
+    """The permissions that a session may give another one: at most its own. Other callers may give all."""
     with suppress(NotFound):
         if session_id is not None:
             return log.load(session_id).permissions or "all"
@@ -109,7 +109,7 @@ def _usual_permissions(settings: Settings, runtime: str) -> Permissions:
 
 
 def _own_model(settings: Settings, butler: Butler, name: str, *, named: bool) -> str | None:
-    """A model is for the runtime it stands beside: no other knows one of that name."""
+    """A model belongs to the runtime that it is configured with: no other runtime knows it."""
     configured = settings.text("spawn.runtime")
     is_farms = name == configured or (configured is None and butler.runtime is None and not named)
     is_butlers = name == (butler.runtime or configured) or (is_farms and butler.runtime is None)
@@ -124,7 +124,7 @@ def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping
     """A key in the credential store counts like one in the environment."""
     problems = []
     for name in ADAPTERS:
-        if name == "demo":  # it does no real work: only when asked for
+        if name == "demo":  # does no real work, so it must be asked for
             continue
         adapter = get_adapter(name)
         problem = adapter.problem({**environ, **credentials.lookup_all(adapter.cli.every_variable)})
@@ -145,11 +145,11 @@ def agree_to_session(
     ask: Ask | None,
     naming_agrees: bool,
 ) -> None:
-    """What a person who wants a session is asked before it is handed to a server, where nobody can be asked.
+    """Asks a person for consent before a session is handed to the server, where nobody can be asked.
 
-    With `naming_agrees` a runtime of the repository's own is agreed to by naming it.
+    With `naming_agrees`, naming a repository's own runtime approves it.
     """
     if request.runtime and naming_agrees:
         agree_by_name(root, request.runtime)
-    with suppress(ToolMissing):  # the server has an environment of its own, and says it better
+    with suppress(ToolMissing):  # the server has its own environment, and reports this better
         choose(root, butler, credentials, credentials.environ, request, yes=yes, ask=ask)

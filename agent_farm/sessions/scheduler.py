@@ -1,4 +1,4 @@
-"""Fires what is due, once each, however many servers look; what was missed is made up once or passed over."""
+"""Fires each due schedule once, however many servers look; a missed time is made up for once, or skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """`fire(schedule)` runs one session. A schedule never runs twice at the same time.
 
-    `refresh` updates the store before it is read; `may_fire` says whether the user agreed.
+    `refresh` updates the store before it is read; `may_fire` says whether the user has approved.
     """
 
     store: ScheduleStore
@@ -38,7 +38,7 @@ class Scheduler:
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def tick(self) -> list[str]:
-        """Fire what is due now; the names of the schedules that this call fired."""
+        """Fire what is due now; returns the names of the schedules that this call fired."""
         if self.refresh:
             await self.refresh()
         schedules = await self.store.database.run(self.store.all)
@@ -52,13 +52,13 @@ class Scheduler:
         return fired
 
     async def finish(self) -> None:
-        """Until the history has the end of all that was fired; sessions are drained by their spawner."""
+        """Wait until the end of everything fired is recorded; the spawner drains the sessions themselves."""
         if left := [task for task in self._running.values() if not task.done()]:
             await asyncio.wait(left, timeout=FINISH_SECONDS)
 
     async def _look(self, schedule: Schedule) -> bool:
         now = self.clock()
-        if schedule.looked_until > now:  # the clock was ahead; what it fired then is claimed, and stays so
+        if schedule.looked_until > now:  # the clock was ahead; what it fired then stays claimed
             await self.store.database.run(self.store.look_from, schedule.name, now)
             return False
         until = last_moment(schedule.until, schedule.timezone)
@@ -102,7 +102,7 @@ class Scheduler:
 
 
 def next_look(now: float) -> float:
-    """In how many seconds: due times are whole minutes, and shortly after each is looked."""
+    """Seconds until the next look, which is shortly after each full minute, when schedules are due."""
     return min(LONGEST_SLEEP, 60.0 - now % 60.0 + 0.05)
 
 

@@ -1,4 +1,4 @@
-"""Schedules on record: from `butler.toml`, from tools, and which due times have been claimed."""
+"""The stored schedules, from `butler.toml` and from tools, and which due times were claimed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Origin = Literal["file", "tool"]
 
 
 class Schedule(ScheduleEntry, frozen=True, kw_only=True):
-    """`looked_until`: due times up to then have been fired or passed over."""
+    """`looked_until`: due times up to then were fired or skipped."""
 
     enabled: bool
     origin: Origin
@@ -44,7 +44,7 @@ class Schedule(ScheduleEntry, frozen=True, kw_only=True):
 
 
 class Fire(msgspec.Struct, frozen=True):
-    """When it was due, when it was taken up, and what became of it."""
+    """When it was due, when it was claimed, and what came of it."""
 
     due: float
     claimed_at: float
@@ -76,7 +76,7 @@ class ScheduleStore:
             return self.get(entry.name)
 
     def update(self, name: str, *, enabled: bool | None = None, **changed: Any) -> Schedule:
-        """Change what is given and not None. One that was off, or due at other times, counts from now."""
+        """Change what is given and not None. One that was off, or was due at other times, counts from now."""
         given = {key: value for key, value in changed.items() if value is not None}
         with self._changing():
             old = self.get(name)
@@ -96,9 +96,9 @@ class ScheduleStore:
             self._forget(name)
 
     def take_from_file(self, entries: tuple[ScheduleEntry, ...]) -> None:
-        """Make the schedules of the file what `entries` says; those from tools stay as they are.
+        """Store the schedules of the file as in `entries`; those from tools are not touched.
 
-        What is so already is not written: whoever only looks at schedules changes nothing.
+        Writes only if something differs, so that looking at schedules changes nothing.
         """
         for entry in entries:
             require_schedule(entry)
@@ -125,7 +125,7 @@ class ScheduleStore:
         )
 
     def _changing(self) -> AbstractContextManager[Any]:
-        """What is read is what is changed: no other process or thread comes between."""
+        """Keeps other processes and threads from changing schedules between a read and a write."""
         return file_lock(self.database.path.parent / "locks" / f"schedules-{self.butler}.lock", wait=20)
 
     def claim(self, name: str, due: float, outcome: str) -> bool:
@@ -142,14 +142,14 @@ class ScheduleStore:
         return claimed == 1
 
     def note_outcome(self, name: str, due: float, outcome: str) -> None:
-        """What became of a due time that was claimed."""
+        """Record what came of a claimed due time."""
         self.database.write(
             "UPDATE fires SET outcome = ? WHERE butler = ? AND schedule = ? AND due = ?",
             (outcome, self.butler, name, due),
         )
 
     def look_from(self, name: str, moment: float) -> None:
-        """What is due after `moment` may fire, though the clock had been past it."""
+        """Let times after `moment` fire again, after a clock that had been past it was set back."""
         self.database.write(
             "UPDATE schedules SET looked_until = min(looked_until, ?) WHERE butler = ? AND name = ?",
             (moment, self.butler, name),
@@ -182,7 +182,7 @@ class ScheduleStore:
 
 
 def schedule_directory(root: Path, entry: ScheduleEntry) -> Path | None:
-    """Where its sessions run; what is named from the top of the checkout has to lie in it."""
+    """Where its sessions run; a relative `cwd` must be inside the checkout."""
     if entry.cwd is None:
         return None
     place = (root / entry.cwd).resolve()
@@ -205,7 +205,7 @@ def _from_file(name: str) -> UsageError:
 
 
 def schedule_request(root: Path, butler: str, schedule: ScheduleEntry) -> Request:
-    """A schedule of a butler.toml, to be agreed to before it fires."""
+    """A schedule in a butler.toml, to be approved before it fires."""
     zone = f" ({schedule.timezone})" if schedule.timezone else ""
     place = f" in {schedule.cwd}" if schedule.cwd else ""
     file = roster_directory(root) / butler / FILE_NAME
@@ -220,5 +220,5 @@ def waiting_requests(root: Path, butler: Butler) -> list[Request]:
 
 
 def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:
-    """One that a person or a tool made was agreed to by that."""
+    """A schedule made by a person or a tool needs no further approval."""
     return schedule.origin == "tool" or not not_agreed(root, [schedule_request(root, butler, schedule)])

@@ -1,4 +1,4 @@
-"""Session: what is asked for and what became of it, in one value that is one row of the table."""
+"""Session: a request and its outcome in one value, which is one row of the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SessionState = Literal["queued", "running", "completed", "failed", "cancelled", 
 
 
 class SessionWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What whoever wants a session may say of it; None leaves it to the butler."""
+    """What a caller may choose about a session; None leaves it to the butler."""
 
     prompt: Annotated[str, Meta(description="What the session should do")]
     context: Annotated[str | None, Meta(description="Text to put before the prompt")] = None
@@ -38,7 +38,7 @@ class SessionWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same, with what is found out about who asks."""
+    """A wish, with what was found out about the caller."""
 
     trigger_source: Annotated[str, Meta(description="Who triggered it, for its record")] = "external"
     parent: Annotated[str | None, Meta(description="Id of the session that asks")] = None
@@ -54,19 +54,19 @@ class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fiel
         return f"{self.context}\n\n{self.prompt}" if self.context else self.prompt
 
     def require_good(self) -> None:
-        """What a record cannot hold, or a program's arguments and input cannot carry, never starts."""
+        """Refuses what a record cannot store, or a program's arguments and input cannot carry."""
         require_trigger_source(self.trigger_source)
         _require_text("prompt", self.prompt)
         for name in ("context", "runtime", "model", "cwd", "parent", "checkout", "resumes", "host"):
             _require_text(name, getattr(self, name) or "-")
         if self.max_turns < 1:
             raise UsageError(f"max_turns is {self.max_turns}; at least one turn is needed")
-        if self.timeout == math.inf:  # no JSON could say it
+        if self.timeout == math.inf:  # JSON has no infinity
             raise UsageError("The timeout is infinite", why="Give a number of seconds.")
 
 
 class Session(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The record of a session, as it is now."""
+    """The record of a session, in its present state."""
 
     id: str
     butler: str
@@ -100,11 +100,11 @@ class Session(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True, slots=True)
 class SpawnerResult:
-    """What a session gave: the one answer of `Spawner.trigger`, `af run` and the MCP tool.
+    """The result of a session: the same for `Spawner.trigger`, `af run` and the MCP tool.
 
-    `success`: the run completed without error. `output` is kept either way, partial or whole.
-    `failure` is the kind of the error, one of `runtimes.result.FailureKind`; `state` is that of the record,
-    none for what was never accepted.
+    `success`: the run completed without error. `output` is kept either way, complete or not. `failure` is the
+    kind of error, one of `runtimes.result.FailureKind`; `state` is the record's, None for a session that was
+    never accepted.
     """
 
     output: str = ""
@@ -123,7 +123,7 @@ class SpawnerResult:
 
 
 def refused(reason: str) -> SpawnerResult:
-    """Of a trigger that was never accepted; no session exists for it."""
+    """The result of a trigger that was never accepted; it has no session."""
     return SpawnerResult(success=False, error=reason)
 
 

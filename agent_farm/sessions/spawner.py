@@ -1,4 +1,4 @@
-"""Spawner: triggers become sessions, a few at a time, each with a record that tells the truth."""
+"""Spawner: makes triggers into sessions, runs a few at a time, and records each one faithfully."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Spawner:
         self.butler = butler
         self.database = database
         self.queue = Queue(butler.max_concurrent_sessions, butler.max_queued_sessions)
-        # those that other machines run, and those whose home has counted them
+        # sessions that other machines run, and those that home has counted already
         self.uncounted = Queue(_MOST_UNCOUNTED, 0)
         self._new_elsewhere = elsewhere
         self._elsewhere: Elsewhere | None = None
@@ -78,7 +78,7 @@ class Spawner:
 
     @property
     def is_busy(self) -> bool:
-        """Sessions wait or run, or the end of one is still to be written."""
+        """Whether sessions wait or run, or the end of one is still to be recorded."""
         return bool(self._tasks) or self._ends.are_left
 
     async def trigger(
@@ -89,7 +89,7 @@ class Spawner:
         trigger_source: str = "external",
         max_turns: int = 20,
     ) -> SpawnerResult:
-        """Run one session and wait for it; refused at once when it could not be waited for."""
+        """Run one session and wait for it; refused at once if it could not be waited for."""
         return await self.run(
             SessionRequest(prompt=prompt, context=context, trigger_source=trigger_source, max_turns=max_turns)
         )
@@ -101,9 +101,7 @@ class Spawner:
         observer: Observer = lambda progress: None,
         session_id: str | None = None,
     ) -> SpawnerResult:
-        """The same with every option of a caller. If this is cancelled, so is the session, once that is
-        recorded.
-        """
+        """`trigger` with every option. If cancelled, it cancels the session and waits for its record."""
         request.require_good()
         chosen = choice or Choice(self._adapter, model=request.model or self.butler.model)
         line = self.uncounted if request.host or request.for_home else self.queue
@@ -121,7 +119,7 @@ class Spawner:
             raise
 
     def go_on(self, session: Session, observer: Observer = lambda progress: None) -> None:
-        """One that another machine runs, and that a server which is gone had begun."""
+        """Follow a session on another machine that an earlier server began."""
         place = self.uncounted.admit("external")
         if isinstance(place, Place):
             self._begin(session, None, place, observer)
@@ -135,7 +133,7 @@ class Spawner:
         return task
 
     async def reject(self, request: SessionRequest, reason: str) -> SpawnerResult:
-        """Put on record what was triggered and cannot be started, where nobody waits to be told."""
+        """Record what was triggered but cannot be started, if nobody waits to be told."""
         new = self._session(
             self._new_id(),
             request,
@@ -148,13 +146,13 @@ class Spawner:
         return (await session_complete(self.database, end)).result
 
     def become(self, butler: Butler) -> None:
-        """Its file says something else now: that holds from the next session on."""
+        """The butler's file has changed, which applies from the next session on."""
         self.butler = butler
         self._runner = replace(self._runner, butler=butler)
         self.queue.most_waiting = butler.max_queued_sessions
 
     def stop(self, session_id: str, by: str) -> asyncio.Task[SpawnerResult] | None:
-        """Cancel a session that waits or runs; what ends once its record is complete."""
+        """Cancel a waiting or running session; returns the task that ends once its record is complete."""
         for task, id in self._tasks.items():
             if id == session_id:
                 self._stopped_by.setdefault(id, by)
@@ -167,7 +165,7 @@ class Spawner:
         self.queue.accepting = self.uncounted.accepting = False
 
     async def drain(self, timeout: float) -> bool:
-        """Wait for what was accepted, then cancel the rest; True when nothing had to be cancelled."""
+        """Wait for accepted sessions, then cancel the rest; returns True if none had to be cancelled."""
         self.stop_accepting()
         if self._elsewhere:
             self._elsewhere.leave()
@@ -196,12 +194,12 @@ class Spawner:
         return Session(**{**msgspec.structs.asdict(request), "id": id, "butler": self.butler.name, **known})
 
     def _cancel(self, task: asyncio.Task[SpawnerResult]) -> None:
-        """Once: a second time would cut short the wait for the end of its processes."""
+        """Only once, because a second cancellation would interrupt the wait for its processes to end."""
         if not task.cancelling():
             task.cancel()
 
     def _forget(self, place: Place, task: asyncio.Task[SpawnerResult]) -> None:
-        """Also a task that was cancelled before it began."""
+        """Also called for a task that was cancelled before it began."""
         self._stopped_by.pop(self._tasks.pop(task, ""), None)
         place.leave()
 
@@ -222,9 +220,9 @@ class Spawner:
                 end = await self._run(creating, choice, place, observer)
             except (asyncio.CancelledError, Exception) as error:
                 await finish(creating)
-                end = self._end_by(creating.result(), error)  # what is not on record cannot be completed
+                end = self._end_by(creating.result(), error)  # what is not recorded cannot be completed
             try:
-                if end.state == "running":  # elsewhere, and this server ends
+                if end.state == "running":  # it runs elsewhere, and this server ends
                     return replace(end.result, success=False, error=f"It continues on {end.host}")
                 return await finished_result(self._complete(end, observer))
             finally:

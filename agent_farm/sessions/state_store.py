@@ -14,7 +14,7 @@ from agent_farm.sessions.database import Database
 
 @dataclass(frozen=True, slots=True)
 class StateStore:
-    """Values are JSON; `get` of an unknown key is None. Another butler's keys are not seen."""
+    """Values are JSON; an unknown key has the value None. Other butlers' keys cannot be seen."""
 
     database: Database
     butler: str
@@ -24,16 +24,17 @@ class StateStore:
         return self.read(key)[0]
 
     def read(self, key: str) -> tuple[Any, int]:
-        """The value and its revision; (None, 0) when there is none."""
+        """The value and its revision; (None, 0) if there is none."""
         rows = self.database.query(
             "SELECT value, version FROM state WHERE butler = ? AND key = ?", (self.butler, key)
         )
         return (json.loads(rows[0]["value"]), rows[0]["version"]) if rows else (None, 0)
 
     def set(self, key: str, value: Any, *, if_revision: int | None = None) -> int:
-        """The new revision. With `if_revision` only over that very one, 0 being none at all.
+        """Store a value; returns its new revision. With `if_revision` only if that is the present one, 0
+        meaning none.
 
-        No revision is given twice, not even after a delete: who saw one knows what it stood for.
+        No revision is used twice, not even after a delete, so a revision always stands for the same value.
         """
         if not key:
             raise UsageError("A state key cannot be empty")
@@ -76,5 +77,5 @@ class StateStore:
         return {row["key"]: json.loads(row["value"]) for row in rows}
 
     def delete(self, key: str) -> bool:
-        """Whether there was something to delete."""
+        """Returns whether there was something to delete."""
         return self.database.write("DELETE FROM state WHERE butler = ? AND key = ?", (self.butler, key)) == 1

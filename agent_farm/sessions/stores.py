@@ -1,4 +1,4 @@
-"""The database of a farm and what is kept in it, for whoever looks from outside the server."""
+"""Opens a farm's database and the records in it, from outside the server."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from agent_farm.sessions.records import SessionLog
 
 
 def open_database(root: Path) -> Database:
-    """Also in a repository that never had a builder: git is not to see what is made here."""
+    """Works in a repository that never had a builder, too: git must not see what is created here."""
     try:
         keep_apart(find_repository(root))
     except ForeignFile:
         raise
-    except AgentFarmError:  # no repository, or one that cannot be written: the database will say so
+    except AgentFarmError:  # no repository, or one that cannot be written to: the database will say so
         pass
     return Database(FarmPaths(root).state / "butler.db")
 
 
 def open_sessions(root: Path) -> SessionLog:
-    """The records; none of them claims to be run by a server that is gone."""
+    """The records, after marking those as interrupted that a server which is gone was running."""
     log = SessionLog(open_database(root))
     if log.has_unended() and not is_locked(server_files(root).lock):
         log.heal()

@@ -1,4 +1,4 @@
-"""OpenTelemetry, when it is configured or the caller already traces; otherwise it is never imported."""
+"""OpenTelemetry, if it is configured or the caller traces already; otherwise it is never imported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_configured(environ: Mapping[str, str]) -> bool:
 
 
 def start_export(environ: Mapping[str, str], service: str) -> Callable[[], None] | None:
-    """Send spans by OTLP over HTTP when configured; the answer flushes and ends it."""
+    """Send spans by OTLP over HTTP, if configured; the returned function flushes and ends that."""
     if not is_configured(environ):
         return None
     from opentelemetry import trace
@@ -51,7 +51,7 @@ def start_export(environ: Mapping[str, str], service: str) -> Callable[[], None]
 
 @contextmanager
 def span(name: str, **attributes: str | int | bool) -> Iterator[None]:
-    """A child of the current span; nothing at all while nobody traces."""
+    """A child of the current span; does nothing while nobody traces."""
     trace = _tracing()
     if trace is None:
         yield
@@ -61,7 +61,7 @@ def span(name: str, **attributes: str | int | bool) -> Iterator[None]:
 
 
 def note(attributes: Mapping[str, str | int | float | None]) -> None:
-    """On the current span; None is left out."""
+    """Set attributes on the current span, without those that are None."""
     if trace := _tracing():
         known = {name: value for name, value in attributes.items() if value is not None}
         trace.get_current_span().set_attributes(known)
@@ -73,7 +73,7 @@ def mark_failed(reason: str) -> None:
 
 
 def parse_traceparent(text: str | None) -> Trace | None:
-    """A W3C traceparent; None when it is none, or malformed."""
+    """Parse a W3C traceparent; None if it is absent or malformed."""
     found = TRACEPARENT.fullmatch(text or "")
     if found is None or found["version"] == "ff" or (found["version"] == "00" and found["more"]):
         return None
@@ -98,7 +98,7 @@ def trace_id() -> str | None:
 
 @contextmanager
 def continued(traceparent: str | None) -> Iterator[None]:
-    """Spans inside belong to the caller's trace; without OpenTelemetry it is passed on. Malformed is none."""
+    """Spans inside belong to the caller's trace, passed on without OpenTelemetry; a malformed one is none."""
     given = parse_traceparent(traceparent)
     if given is None:
         yield
@@ -128,5 +128,5 @@ def _attached(given: Trace) -> Iterator[None]:
 
 
 def _tracing() -> Any:
-    """The library, where somebody uses it."""
+    """The library, if anything has loaded it."""
     return sys.modules.get("opentelemetry.trace")

@@ -1,4 +1,4 @@
-"""Tool calls of a session: what its runtime reported, and what the server itself served."""
+"""A session's tool calls: those that its runtime reported, and those that the server served."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def record_served_call(database: Database, caller: str, call: ToolCall, seconds:
 
 
 def merge_calls(reported: Sequence[dict[str, Any]], served: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    """All calls once: a served call that the runtime reported too is marked `served`, others are added."""
+    """Every call once: a served call that the runtime also reported is marked `served`, others are added."""
     calls = [dict(call) for call in reported]
     for call in served:
         twin = next((known for known in calls if "served" not in known and _same(known, call)), None)

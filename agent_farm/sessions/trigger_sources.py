@@ -1,4 +1,4 @@
-"""Who may have triggered a session, for the audit in its record."""
+"""What may have triggered a session, for its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that a cancellation does not cut short: what has begun to be written down is written down."""
+"""Work that a cancellation does not interrupt: a record that was begun gets written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def finish(task: asyncio.Task[Any]) -> None:
-    """Until `task` is done, whatever it came to, and however often this is cancelled meanwhile."""
+    """Wait until `task` is done, whatever its result, and however often this is cancelled in the meantime."""
     while not task.done():
         with suppress(asyncio.CancelledError, Exception):
             await asyncio.shield(task)

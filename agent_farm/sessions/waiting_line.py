@@ -1,4 +1,4 @@
-"""Which sessions run now, which wait, and which are refused at once."""
+"""Decides which sessions run now, which wait, and which are refused at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Queue:
         return len(self._line)
 
     def admit(self, trigger_source: str) -> Place | str:
-        """A place, counted before anything else can run, or why the trigger cannot be accepted now."""
+        """A place, counted before anything else can run; or why the trigger cannot be accepted now."""
         if not self.accepting:
             return "Not accepting triggers: the butler is shutting down"
         place = Place(self)
@@ -34,7 +34,7 @@ class Queue:
         return place
 
     def leave(self, place: Place) -> None:
-        """Also one that never got a slot, and more than once."""
+        """May be called for a place that never got a slot, and more than once."""
         if place in self._line:
             self._line.remove(place)
         elif place.has_slot:
@@ -49,9 +49,10 @@ class Queue:
         place.turn.set()
 
     def _refusal(self, trigger_source: str) -> str | None:
-        """Why a trigger for which no slot is free cannot wait; None when it can."""
+        """Why a trigger for which no slot is free cannot wait; None if it can."""
         if trigger_source == "trigger":
-            # The session that asks holds a slot until it is answered: waiting for one could last for ever.
+            # The session that asks keeps its slot until it gets an answer, so waiting for another could last
+            # for ever.
             return f"All {self.slots} slots are taken; a session that triggers another cannot wait for one"
         if self.waiting >= self.most_waiting:
             wait = "session waits" if self.waiting == 1 else "sessions wait"
@@ -60,7 +61,7 @@ class Queue:
 
 
 class Place:
-    """One accepted trigger's, from `admit` to `leave`; `turn` is set once it has a slot."""
+    """The place of an accepted trigger, from `admit` to `leave`; `turn` is set once it has a slot."""
 
     def __init__(self, queue: Queue) -> None:
         self.turn = asyncio.Event()

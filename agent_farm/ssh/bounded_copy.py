@@ -1,6 +1,6 @@
-"""`bounded_copy.py BYTES PROGRAM…`: runs the program and ends it when its output exceeds that size.
+"""`bounded_copy.py BYTES PROGRAM…`: runs the program, and ends it if its output exceeds that size.
 
-A file of its own: git starts it instead of ssh, since a fetch has no limit of its own.
+It is a separate program because git starts it instead of ssh: a fetch itself has no limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Running a program on another machine, over one connection that all calls share.
+"""Runs a program on another machine, over one connection that all calls share.
 
-The person's own ssh configuration says who they are there and which host keys are believed. What runs there
-is fixed words; whatever a user wrote goes over standard input.
+The user's own ssh configuration decides who they are there and which host keys are trusted. What runs there
+is fixed words; everything that a user wrote goes over standard input.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from agent_farm.ssh.ssh_url import Address
 _CONNECT_SECONDS = 10
 _BEGIN_SECONDS = 30.0
 _KEEP_SECONDS = 600
-_SOCKET_NAME = 58  # characters: 40 of %C, and what ssh adds while it makes the socket
+_SOCKET_NAME = 58  # characters: 40 for %C, and what ssh appends while it creates the socket
 _SOCKET_PATH = 107
 _CANNOT_CONNECT = 255
 
 
 def ssh_options(**others: str) -> list[str]:
-    """ssh asks nobody anything, forwards nothing, and is sure to notice a dead connection."""
+    """ssh asks nothing, forwards nothing, and notices a dead connection."""
     usual = {
         "BatchMode": "yes",
         "ControlMaster": "auto",
@@ -51,14 +51,14 @@ def ssh_options(**others: str) -> list[str]:
 
 
 def ssh_argv(address: Address, words: Sequence[str], *, terminal: bool = False) -> list[str]:
-    """There a shell reads the words: they are quoted, and none of them is a user's text."""
+    """A shell there reads the words, so they are quoted, and none of them is a user's text."""
     port = ["-p", str(address.port)] if address.port else []
     how = "-t" if terminal else "-T"
     return ["ssh", *ssh_options(), how, *port, "--", address.destination, shlex.join(words)]
 
 
 def forward_argv(address: Address, ports: Mapping[int, int]) -> list[str]:
-    """A connection of its own, which passes ports of this machine on to ports of that one."""
+    """A separate connection that forwards ports of this machine to ports there."""
     own = {"ControlMaster": "no", "ControlPath": "none", "ClearAllForwardings": "no"}
     options = ssh_options(**own, ExitOnForwardFailure="yes")
     pairs = (("-L", f"127.0.0.1:{here}:127.0.0.1:{there}") for here, there in ports.items())
@@ -68,7 +68,7 @@ def forward_argv(address: Address, ports: Mapping[int, int]) -> list[str]:
 
 
 def _control_directory() -> Path:
-    """Of this user alone, and so short that a socket's path fits."""
+    """A directory only of this user's, with a path short enough for a socket in it."""
     bases = (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp")
     places = (Path(base) / f"af-ssh-{os.geteuid()}" for base in bases if base and os.path.isabs(base))
     place = next(place for place in places if len(str(place)) + _SOCKET_NAME < _SOCKET_PATH)
@@ -80,10 +80,10 @@ def _control_directory() -> Path:
 def ask(
     address: Address, words: Sequence[str], message: bytes, *, seconds: float, ready: bytes | None = None
 ) -> Iterator[bytes]:
-    """The lines of its standard output as they come; Unreachable where they do not end well.
+    """The lines of its standard output as they come; Unreachable if the program fails.
 
-    Overdue where it has not begun to answer soon, or not come to its end within `seconds`. With `ready`
-    the message is sent once that line has come, and not before.
+    Overdue if it has not begun to answer soon, or is not done within `seconds`. With `ready`, the message is
+    only sent once that line has come.
     """
     with _started(ssh_argv(address, words), address) as process:
         late = list[str]()
@@ -123,7 +123,7 @@ def _started(argv: Sequence[str], address: Address) -> Iterator[subprocess.Popen
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C here is not one there, nor does it end the shared connection
+            start_new_session=True,  # Ctrl-C here does not reach it, and must not end the shared connection
         )
     except FileNotFoundError as error:
         raise ToolMissing("ssh is not installed", hint="sudo apt-get install openssh-client") from error

@@ -1,4 +1,4 @@
-"""Where a machine is, as a person writes it: `ssh://[USER@]HOST[:PORT][/DIRECTORY]`."""
+"""The address of a machine as a person writes it: `ssh://[USER@]HOST[:PORT][/DIRECTORY]`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_farm.errors import UsageError
 
-# Nothing in it can be an option, a second word for a shell, or a place above the directory.
+# No part of it can be an option, a second word for a shell, or a place above the directory.
 _ADDRESS = re.compile(
     r"ssh://(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]*)@)?"
     r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]*)"
@@ -19,7 +19,7 @@ _LONGEST = 400
 
 
 class Address(Struct, frozen=True):
-    """`directory` is absolute there; "": where `af` keeps what is one user's."""
+    """`directory` is absolute on that machine; "" means af's own place in the user's home."""
 
     host: str
     user: str | None = None
@@ -32,7 +32,7 @@ class Address(Struct, frozen=True):
 
     @property
     def words(self) -> list[str]:
-        """What a person types after `ssh`."""
+        """What a person would type after `ssh`."""
         return [*(["-p", str(self.port)] if self.port else []), self.destination]
 
     @property

@@ -1,4 +1,4 @@
-"""What panes show, many in one question."""
+"""Reads what panes show, many with one call."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def capture_screen(socket: str | None, pane_id: str, *, escapes: bool) -> str:
 
 
 def capture_history(socket: str | None, pane_id: str, lines: int, *, escapes: bool) -> str:
-    """The screen and up to `lines` that have scrolled off it.
+    """The screen, and up to `lines` that have scrolled off it.
 
-    Through libtmux, whose import takes longer than most commands: this is seldom asked. The pane is made
-    from its id, not looked up: libtmux's listings read names it cannot parse in a C locale.
+    Uses libtmux, whose import takes longer than most commands, because this is rarely asked for. The pane is
+    created from its id: libtmux's listings contain names that it cannot parse in a C locale.
     """
     from libtmux import Pane, Server
     from libtmux.exc import LibTmuxException, TmuxCommandNotFound
@@ -45,7 +45,7 @@ def capture_history(socket: str | None, pane_id: str, lines: int, *, escapes: bo
 
 
 def capture_screens(socket: str | None, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:
-    """Panes that are gone are left out. AgentFarmError when tmux cannot be asked."""
+    """Panes that are gone are left out. AgentFarmError if tmux cannot be asked."""
     screens: dict[str, str] = {}
     waiting = list(pane_ids)
     while waiting:
@@ -59,7 +59,7 @@ def capture_screens(socket: str | None, pane_ids: Sequence[str], *, escapes: boo
 def _captured(
     socket: str | None, pane_ids: Sequence[str], flags: tuple[str, ...]
 ) -> tuple[dict[str, str], int]:
-    """The screens up to the first pane that is gone, at which tmux stops, and whether there was one."""
+    """The screens up to the first pane that is gone, where tmux stops, and whether there was one."""
     mark = f"af-{os.urandom(8).hex()}"
     commands: list[tuple[str, ...]] = []
     for pane_id in pane_ids:

@@ -1,4 +1,4 @@
-"""Which text a terminal can carry to a program, and what came of one."""
+"""Which text a terminal can carry to a program, and the outcome of a delivery."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agent_farm.errors import UsageError
 class Delivery(Struct, frozen=True):
     """`held`: nothing was typed. `failed`: the reason says what became of the text.
 
-    `pressed`: keys, which the reason names, without a word on what they did. `held_by` is what a person
-    has to deal with first.
+    `pressed`: the keys in the reason were pressed, whatever they did. `held_by` is what a person has to deal
+    with first.
     """
 
     outcome: Literal["submitted", "held", "failed", "pressed"]
@@ -23,7 +23,7 @@ class Delivery(Struct, frozen=True):
 
 
 def require_deliverable(text: str) -> None:
-    """Control characters would be keys: ESC[201~ ends the paste, and the rest is typed."""
+    """Control characters would act as keys: ESC[201~ ends the paste, and the rest is typed."""
     if not text.strip():
         raise UsageError("There is no text to send", hint="af send --help")
     for index, letter in enumerate(text):

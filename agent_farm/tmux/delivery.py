@@ -1,9 +1,10 @@
-"""Text into a running program, so that "sent" means submitted.
+"""Types text into a running program, so that "sent" means submitted.
 
-Leave copy mode; hold when a shell, a dialog or a draft would get the text, and until there is an input line;
-paste once, from a buffer of our own, in brackets; wait until it shows; Enter as a call of its own; then an
-event of this very text, or the screen, has to say that it went. Enter is pressed again, at most twice, only
-while the text is seen waiting (once where no rule can tell); the text is never pasted again.
+Leaves copy mode. Holds while a shell, a dialog or a draft would get the text, and until there is an input
+line. Pastes once, from its own buffer, in brackets; waits until the text shows; presses Enter in a separate
+call. Then an event about this very text, or the screen, has to confirm that it was submitted. Enter is
+pressed again, at most twice, only while the text is seen waiting (once if no rule can tell); the text is
+never pasted again.
 """
 
 from __future__ import annotations
@@ -23,26 +24,27 @@ from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, PaneI
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
 from agent_farm.tmux.tmux_process import Answer, call_tmux
 
-# What says, from the moment it is called, whether this message was submitted.
+# Calling it starts to watch; what it returns says whether this message has been submitted since.
 Watch = Callable[[], Callable[[], bool]]
-# Why the runtime cannot take a message just now, or None; that passes, so it is waited for.
+# Why the runtime cannot take a message just now, or None; this passes, so it is worth waiting for.
 Hesitate = Callable[[], str | None]
 
 _POLL_SECONDS = 0.03
-# An event is looked for in a file, the screen by a process.
+# Looking for an event reads a file, looking at the screen takes a process.
 _EVENT_SECONDS = 0.005
 _SCREEN_SECONDS = 0.1
 _TAIL = 24
-# Ours, and not `paste-buffer -p`: a CLI that is just starting shows its input line before it asks tmux for
-# brackets, and would take the letters for keys.
+# Brackets of our own instead of `paste-buffer -p`: a CLI that is just starting shows its input line before it
+# asks tmux for brackets, and would take the letters for keys.
 _PASTE_BEGINS = ("1b", "5b", "32", "30", "30", "7e")
 _PASTE_ENDS = ("1b", "5b", "32", "30", "31", "7e")
 
 
 class Pace(Struct, frozen=True):
-    """Seconds. `settle` is the least time from the text's showing to Enter: sooner is part of the paste.
+    """In seconds. `settle` is how long after the text shows Enter is pressed: sooner would be part of the
+    paste.
 
-    `draft` is how long one has to stay: the message before is on the screen until the CLI draws anew.
+    `draft` is how long a draft has to stay: the last message stays on the screen until the CLI redraws it.
     """
 
     lock: float = 60.0
@@ -69,9 +71,9 @@ def deliver(
 ) -> Delivery:
     """UsageError for text that no terminal can carry; anything else that goes wrong is in the Delivery.
 
-    `lock` is the pane's own, so that two senders never mix. `watch` is called under it, just before Enter,
-    so that the answer of what it returns, whether the runtime has reported a message since, is about this
-    one; `runtime_pid` is the process that has to be in the foreground.
+    `lock` is the pane's own, so that two senders never mix. `watch` is called under it, just before Enter, so
+    that what it returns, which says whether the runtime has reported a message since, is about this message.
+    `runtime_pid` is the process that has to be in the foreground.
     """
     require_deliverable(text)
     pace = pace or Pace()
@@ -91,7 +93,7 @@ class _Look(Struct, frozen=True):
 
 
 class _Ended(Exception):
-    """The attempt is over; the Delivery is the argument."""
+    """The attempt is over; the argument is its Delivery."""
 
     def __init__(self, delivery: Delivery) -> None:
         super().__init__(delivery.reason)
@@ -139,11 +141,11 @@ class _Attempt(Struct, frozen=True):
         return _Look(pane, read_screen(captured, self.rules), _squeezed(plain(captured)))
 
     def wait_for_room(self) -> _Look:
-        """A look at a pane that may be typed into. A runtime that is just starting gets its time."""
+        """A look at a pane that can be typed into. A runtime that is just starting is given time."""
         deadline = time.monotonic() + self.pace.ready
         draft_since: float | None = None
         while True:
-            not_yet = self.hesitate()  # before the look: what passes in between is on the screen
+            not_yet = self.hesitate()  # before the look, because what ends in between shows on the screen
             look, now = self.look(), time.monotonic()
             if look.pane.in_mode:
                 self.call(("copy-mode", "-q", "-t", self.pane_id))
@@ -193,15 +195,16 @@ class _Attempt(Struct, frozen=True):
             raise _Ended(Delivery("failed", f"tmux did not paste: {answer.err}"))
 
     def wait_until_shown(self, before: _Look) -> _Look:
-        """The end of the text is on the screen, or a CLI's word for it, or the screen changed and stays.
+        """Wait until the screen shows the end of the text, or a CLI's word for it, or has changed and is
+        quiet.
 
-        Only from then on does the settling count: a long paste takes its time to be taken in.
+        Settling only counts from then on, because a long paste takes time to arrive.
         """
         latest = time.monotonic() + self.pace.paste + len(self.text) / 100_000
         shown_since, quiet_since, last = None, time.monotonic(), before
         draft = before.reading.draft
         while True:
-            # once it is shown nothing is decided before it has settled, and each look is a process
+            # once it shows, nothing is decided before it has settled, and each look takes a process
             settled_in = 0.0 if shown_since is None else shown_since + self.pace.settle - time.monotonic()
             time.sleep(max(_POLL_SECONDS, settled_in))
             look, now = self.look(), time.monotonic()
@@ -209,7 +212,7 @@ class _Attempt(Struct, frozen=True):
                 quiet_since, last = now, look
             if not self.is_shown(before, look):
                 shown_since = None
-            elif shown_since is None or look.reading.draft != draft:  # it still comes in
+            elif shown_since is None or look.reading.draft != draft:  # still arriving
                 shown_since, draft = now, look.reading.draft
             settled = shown_since is not None and now - shown_since >= self.pace.settle
             stays = look.squeezed != before.squeezed and now - quiet_since > 4 * self.pace.settle
@@ -242,7 +245,7 @@ class _Attempt(Struct, frozen=True):
                 presses, next_press = presses + 1, now + self.pace.again
 
     def has_come(self, submitted: Callable[[], bool] | None) -> bool:
-        """Whether the event comes before the screen is looked at again."""
+        """Whether the event comes before the next look at the screen is due."""
         if submitted is None:
             time.sleep(_POLL_SECONDS)
             return False
@@ -275,7 +278,7 @@ class _Attempt(Struct, frozen=True):
 
 
 def _squeezed(text: str) -> str:
-    """Without white space, so that wrapped lines compare equal."""
+    """The text without white space, so that wrapped lines compare equal."""
     return "".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""What only the kernel knows of a pane: who would read what is typed, and whether a process still runs."""
+"""What only the kernel knows about a pane: who would read typed input, and whether a process still runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_shell(command: str) -> bool:
 
 
 def foreground_group(pane_pid: int) -> int | None:
-    """The foreground process group of the terminal of `pane_pid`; None when it cannot be told."""
+    """The foreground process group of the terminal of `pane_pid`; None if that cannot be told."""
     facts = _facts(pane_pid)
     return int(facts[1]) if facts else None
 
@@ -26,7 +26,8 @@ def foreground_group(pane_pid: int) -> int | None:
 def why_not_the_runtime(command: str, pane_pid: int, runtime_pid: int | None) -> str | None:
     """Who else would read what is typed into a pane, or None.
 
-    `runtime_pid` is the process that has to be in the foreground; without it any program but a shell will do.
+    `runtime_pid` is the process that has to be in the foreground; without it, any program but a shell will
+    do.
     """
     group = foreground_group(pane_pid)
     if runtime_pid is not None and group is not None:
@@ -35,18 +36,18 @@ def why_not_the_runtime(command: str, pane_pid: int, runtime_pid: int | None) ->
 
 
 def is_running(pid: int) -> bool:
-    """A zombie that its parent has not reaped yet is no longer running."""
+    """A zombie that its parent has not reaped yet is not running."""
     facts = _facts(pid) if is_there(pid) else ("Z", "")
     return facts is None or not facts[0].startswith("Z")
 
 
 def _facts(pid: int) -> tuple[str, str] | None:
-    """State and foreground group: from /proc where there is one, else from `ps`."""
+    """State and foreground group, from /proc if it exists, else from `ps`."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return _asked_of_ps(pid)
-    words = stat.rpartition(")")[2].split()  # the name, in parentheses, may hold anything
+    words = stat.rpartition(")")[2].split()  # the name, in parentheses, may contain anything
     return (words[0], words[5]) if len(words) > 5 else None
 
 

@@ -1,7 +1,7 @@
-"""Single keys into a running program, as a person presses them to answer a dialog.
+"""Presses single keys in a running program, as a person would to answer a dialog.
 
-A key is a name of a fixed set or one character: tmux would type whatever it does not know as text, and text
-goes through `deliver`, which looks whether it was submitted. What a key does, nobody here can tell.
+A key is a name from a fixed set, or one character: tmux would type any other word as text, and text goes
+through `deliver`, which checks that it was submitted. Nobody here can tell what a key does.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, read_
 from agent_farm.tmux.tmux_process import call_tmux
 
 NAMED = ("Enter", "Escape", "Tab", "Up", "Down", "Left", "Right", "Space", "BSpace", "C-c")
-# Keys that come at once are read as one sequence: Escape and a letter is Alt, a burst is a paste.
+# Keys that arrive at once are read as one sequence: Escape and a letter as Alt, a burst as a paste.
 _APART_SECONDS = 0.15
 _LOCK_SECONDS = 60.0
 
 
 def parse_keys(text: str) -> tuple[str, ...]:
-    """The keys, separated by spaces, or a UsageError that names the first that is none."""
+    """The keys, separated by spaces; UsageError names the first that is not a key."""
     keys = tuple(text.split())
     if not keys:
         raise UsageError("--keys is empty", why=_known(), hint='af send ID --keys "Down Enter"')
@@ -44,7 +44,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
 def press(
     socket: str | None, pane_id: str, keys: Sequence[str], *, lock: Path, runtime_pid: int | None = None
 ) -> Delivery:
-    """Press one key after the other, for as long as the runtime reads them. `lock` is the pane's own."""
+    """Press one key after another, as long as the runtime reads them. `lock` is the pane's own."""
     try:
         with file_lock(lock, wait=_LOCK_SECONDS):
             return _pressed(socket, pane_id, keys, runtime_pid)
@@ -67,7 +67,7 @@ def _pressed(socket: str | None, pane_id: str, keys: Sequence[str], runtime_pid:
 
 
 def _why_not(socket: str | None, pane_id: str, runtime_pid: int | None) -> str | None:
-    """Why a key would not reach the runtime, or None. Copy mode, which would take it, is left."""
+    """Why a key would not reach the runtime, or None. Leaves copy mode, which would take the key."""
     try:
         pane = read_input(call_tmux(socket, (("display-message", "-p", "-t", pane_id, INPUT_FACTS),)))
     except (NotAnswered, PaneGone) as error:
@@ -80,7 +80,7 @@ def _why_not(socket: str | None, pane_id: str, runtime_pid: int | None) -> str |
 
 
 def _words(key: str) -> tuple[str, ...]:
-    """A character by its number where it has one in ASCII: `;` and `-` mean something to tmux."""
+    """An ASCII character is given by its number, because `;` and `-` mean something to tmux."""
     if key in NAMED:
         return (key,)
     return ("-H", f"{ord(key):x}") if key.isascii() else ("-l", key)

@@ -1,4 +1,4 @@
-"""Whether what is typed into a pane would reach its program, asked of tmux."""
+"""Asks tmux whether what is typed into a pane would reach its program."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from msgspec import Struct
 
 from agent_farm.tmux.tmux_process import Answer
 
-# The last may hold blanks.
+# The last field may contain blanks.
 INPUT_FACTS = "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"
 
 
 class PaneInput(Struct, frozen=True):
-    """`blocked` says why nothing gets in for a while."""
+    """`blocked` says why no input gets in for now."""
 
     command: str
     pid: int
@@ -24,11 +24,11 @@ class NotAnswered(Exception):
 
 
 class PaneGone(Exception):
-    """The message says how."""
+    """The message says how it ended."""
 
 
 def read_input(answer: Answer) -> PaneInput:
-    """From the first line of the answer to INPUT_FACTS."""
+    """Parse the first line of the answer to INPUT_FACTS."""
     words = answer.out.partition("\n")[0].split(" ", 4)
     if answer.code and not answer.gone:
         raise NotAnswered(f"tmux could not be asked: {answer.err}")

@@ -1,4 +1,4 @@
-"""What a pane's screen says about typing into it: a dialog, an unfinished draft, an empty input line."""
+"""Reads from a pane's screen what matters for typing: a dialog, an unfinished draft, an empty input line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FRAME = " \xa0\t┃│║"
 
 
 class ScreenRules(Struct, frozen=True):
-    """Regular expressions over the screen's lines, as an adapter knows them; an empty one matches nothing.
+    """An adapter's regular expressions for lines of the screen; an empty one matches nothing.
 
-    `ready` is an empty input line, `draft` one with unsent text, `dialog` a question Enter would answer.
-    Of several matches the lowest on the screen counts: what was said before scrolls up.
+    `ready` is an empty input line, `draft` one with unsent text, `dialog` a question that Enter would answer.
+    Of several matches the lowest on the screen counts, since earlier output scrolls up.
     """
 
     ready: str = ""
@@ -36,7 +36,7 @@ class Reading(Struct, frozen=True):
 
 
 def options_of(captured: str) -> dict[str, str]:
-    """The numbered options of the dialog that a screen shows, the lowest one on it: each key and its word."""
+    """The numbered options of the lowest dialog on the screen: each key and its label."""
     found: dict[str, str] = {}
     for line in _ESCAPE.sub("", captured).splitlines():
         if match := _OPTION.match(line):
@@ -47,7 +47,7 @@ def options_of(captured: str) -> dict[str, str]:
 
 
 def read_screen(captured: str, rules: ScreenRules) -> Reading:
-    """`captured` with its escape sequences: dim text is a placeholder, not a draft."""
+    """`captured` includes escape sequences, by which dim text is recognised as a placeholder, not a draft."""
     text = without_placeholders(captured)
     ready, draft = last_match(rules.ready, text), last_match(rules.draft, text)
     dialog = last_match(rules.dialog, text)
@@ -62,20 +62,20 @@ def read_screen(captured: str, rules: ScreenRules) -> Reading:
 
 
 def last_match(pattern: str, text: str) -> re.Match[str] | None:
-    """The lowest one on the screen; None for an empty pattern."""
+    """The lowest match on the screen; None for an empty pattern."""
     matches = list(re.finditer(pattern, text, re.MULTILINE)) if pattern else []
     return matches[-1] if matches else None
 
 
 def _question(match: re.Match[str]) -> str:
-    """What is asked stands above the line by which a dialog is known, as a rule."""
+    """The question, which usually is above the line that identifies the dialog."""
     above = match.string[: match.start()].splitlines()[-_ABOVE:]
     asked = [line.strip(_FRAME) for line in above if line.strip(_FRAME).endswith("?")]
     return asked[-1][:_QUOTED] if asked else _line_of(match)
 
 
 def _line_of(match: re.Match[str]) -> str:
-    """The first of its lines that says something; a pattern may take in what is above or below it."""
+    """The first line of the match that contains a word; a pattern may include lines above or below it."""
     begin = match.string.rfind("\n", 0, match.start()) + 1
     end = match.string.find("\n", match.end() - 1)
     lines = match.string[begin : len(match.string) if end < 0 else end].splitlines()
@@ -84,7 +84,7 @@ def _line_of(match: re.Match[str]) -> str:
 
 
 def without_placeholders(captured: str) -> str:
-    """The text, with blanks where it is dim, and where a block cursor stands on the first dim letter."""
+    """The text, with blanks for dim letters, and for a block cursor on the first of these."""
     cells = list(_cells(captured))
     text = []
     for index, (letter, dim, reverse) in enumerate(cells):
@@ -98,7 +98,7 @@ def plain(captured: str) -> str:
 
 
 def _cells(captured: str) -> Iterator[tuple[str, bool, bool]]:
-    """Each character with whether it is dim and whether it is reversed."""
+    """Each character, whether it is dim, and whether it is reversed."""
     style: set[int] = set()
     end = 0
     for escape in _ESCAPE.finditer(captured):
@@ -112,7 +112,7 @@ def _cells(captured: str) -> Iterator[tuple[str, bool, bool]]:
 def _apply(style: set[int], codes: str) -> None:
     numbers = iter(codes.split(";"))
     for code in numbers:
-        if code in ("38", "48", "58"):  # a colour follows: 5;n or 2;r;g;b, whose 2 is not dim
+        if code in ("38", "48", "58"):  # a colour follows: 5;n or 2;r;g;b, whose 2 does not mean dim
             for _ in range({"5": 1, "2": 3}.get(next(numbers, ""), 0)):
                 next(numbers, None)
         elif code in ("", "0"):

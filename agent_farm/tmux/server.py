@@ -1,4 +1,4 @@
-"""A tmux server, as the rest of the farm sees it."""
+"""A tmux server, as the rest of the farm uses it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TmuxServer(Struct, frozen=True):
     socket: str | None = None
 
     def path(self, environ: Mapping[str, str]) -> str:
-        """The socket, by which the same server is found from every terminal."""
+        """The socket's path, by which the same server is found from every terminal."""
         return socket_path(self.socket, environ)
 
     def problem(self) -> str | None:
@@ -51,12 +51,12 @@ class TmuxServer(Struct, frozen=True):
         rows: int = 50,
     ) -> PaneAddress:
         """One tmux call; the program is executed directly, with `cwd` as its working directory."""
-        from agent_farm.tmux.start import start_session  # as the others below: one call needs one of them
+        from agent_farm.tmux.start import start_session  # each method only needs one
 
         return start_session(self.socket, name, argv, window=window, cwd=cwd, columns=columns, rows=rows)
 
     def panes(self, *, seconds: float | None = None) -> Snapshot:
-        """Every builder's pane, from one call, which takes no longer than `seconds`."""
+        """Every builder's pane, from one call that takes at most `seconds`."""
         bound = min(seconds or QUESTION_SECONDS, QUESTION_SECONDS)
         return read_snapshot(ask_tmux(self.socket, (LIST_PANES,), seconds=bound))
 
@@ -82,7 +82,7 @@ class TmuxServer(Struct, frozen=True):
         return capture_screens(self.socket, pane_ids, escapes=escapes)
 
     def kill_session(self, pane: PaneFacts, *, seconds: float = 8.0) -> None:
-        """Returns when its session, panes and launchers are gone; one that is gone already is fine."""
+        """Returns when its session, panes and launchers are gone, even if they were gone before."""
         for error in self.kill_sessions([pane], seconds=seconds).values():
             raise error
 
@@ -93,23 +93,23 @@ class TmuxServer(Struct, frozen=True):
         seconds: float = 8.0,
         step: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, AgentFarmError]:
-        """The same of many, ended side by side; what stood against it, by session."""
+        """`kill_session` for many side by side; returns what went wrong, by session."""
         from agent_farm.tmux.session_end import kill_sessions
 
         return kill_sessions(self.socket, panes, seconds=seconds, step=step)
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
-        """For a terminal that is in no tmux; `session` is an id, or an exact name."""
+        """For a terminal that is not inside tmux; `session` is an id or an exact name."""
         flags = ("-r",) if read_only else ()
         return (*tmux_argv(self.socket), "attach-session", *flags, "-t", _exactly(session))
 
     def switch_client_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
-        """For a terminal that shows this server already."""
+        """For a terminal that already shows this server."""
         flags = ("-r",) if read_only else ()
         return (*tmux_argv(self.socket), "switch-client", *flags, "-t", _exactly(session))
 
     def is_around(self, environ: Mapping[str, str]) -> bool:
-        """Whether the caller sits in a pane of this very server, so that its client can be switched."""
+        """Whether the caller is in a pane of this very server, so that its client can be switched."""
         outer = environ.get("TMUX", "").split(",")[0]
         if not outer:
             return False

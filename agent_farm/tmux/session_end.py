@@ -1,4 +1,4 @@
-"""Ending builders' sessions, and knowing that nothing of them is left."""
+"""Ends builders' sessions, and makes sure that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def kill_sessions(
     seconds: float,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, AgentFarmError]:
-    """When this returns, the sessions of these panes and their launchers are gone, or named with the reason.
+    """When this returns, the sessions of these panes and their launchers are gone, or in the result with the
+    reason.
 
-    All are told to end before any is waited for; `step` gets how many have ended.
+    All are told to end before any is waited for; `step` is called with how many have ended.
     """
     problems = _told(socket, panes)
     shown = _identities(_asked(socket)) if panes else set()
@@ -52,8 +53,8 @@ def kill_sessions(
 
 
 def _told(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, AgentFarmError]:
-    """tmux stops at the first command that fails, because a session is gone: then each is ended in its own
-    call.
+    """tmux stops at the first command that fails because a session is gone; then each session is ended in a
+    call of its own.
     """
     ends = {pane.session_id: _if_still(pane, f"kill-session -t {pane.session_id}") for pane in panes}
     if not call_tmux(socket, list(ends.values())).code:
@@ -69,7 +70,7 @@ def _told(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, AgentFa
 
 
 def _if_still(pane: PaneFacts, command: str) -> tuple[str, ...]:
-    """tmux itself compares: a server that has begun since the look gives the same ids to others."""
+    """Lets tmux compare the pid: a server that has started since uses the same ids for others."""
     return ("if-shell", "-F", "-t", pane.pane_id, f"#{{==:#{{pane_pid}},{pane.pid}}}", command)
 
 
@@ -81,7 +82,7 @@ def _asked(socket: str | None) -> Snapshot:
 
 
 def _identity(pane: PaneFacts) -> tuple[str, int]:
-    """A server that has begun since gives the same ids to others, which are not to be waited for."""
+    """Includes the pid, because a server that has started since uses the same ids for other panes."""
     return pane.pane_id, pane.pid
 
 
@@ -90,7 +91,7 @@ def _identities(snapshot: Snapshot) -> set[tuple[str, int]]:
 
 
 def _left_of(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, list[str]]:
-    """By session. The launcher ends its runtime before it ends itself: its process id stands for both."""
+    """What is left, by session. A launcher ends its runtime before itself, so its process stands for both."""
     left: dict[str, list[str]] = {}
     for pane in panes:
         if not pane.dead and is_running(pane.pid):

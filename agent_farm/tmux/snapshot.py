@@ -1,4 +1,4 @@
-"""All panes of all builders, from one question to tmux."""
+"""All panes of all builders, from one call of tmux."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_farm.tmux.tmux_process import Answer
 
-# A printable separator: tmux writes control characters in ways that differ by version.
+# Printable, because versions of tmux print control characters differently.
 SEPARATOR = "␞"
 _FIELDS = (
     "#{session_id}", "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{session_attached}",
@@ -22,7 +22,7 @@ LIST_PANES = (
     "-F", SEPARATOR.join(_FIELDS),
 )  # fmt: skip
 
-# The launcher's argv stays with the pane whatever the user's hooks rename.
+# The launcher's argv stays with the pane, whatever the user's hooks rename.
 _STARTED_BY_US = re.compile(r'[/\\]launcher\.py"? (af-[A-Za-z0-9_-]+) [0-9a-f]+$')
 
 
@@ -38,7 +38,7 @@ class PaneFacts(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """`panes` by the name the builder's session was given; `known` is False when tmux could not be asked."""
+    """`panes` by the name that a builder's session was given; `known` is False if tmux could not be asked."""
 
     known: bool
     panes: Mapping[str, PaneFacts] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def _read_line(line: str) -> tuple[str, PaneFacts] | None:
 
 
 def _chosen(name: str, one: PaneFacts, other: PaneFacts) -> PaneFacts:
-    """The same pane seen through two grouped sessions, or two panes of a builder started twice."""
+    """One of two: the same pane in two grouped sessions, or two panes of a builder that was started twice."""
     if one.pane_id == other.pane_id:
         attached = one.attached + other.attached
         return replace(other if other.session_name == name else one, attached=attached)

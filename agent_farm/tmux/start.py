@@ -1,4 +1,4 @@
-"""A new session for a builder, whatever the user's tmux.conf does to new sessions."""
+"""Starts a session for a builder, whatever the user's tmux.conf does to new sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"(\$\d+) (%\d+)")
 
 
 class PaneAddress(Struct, frozen=True):
-    """The ids, which no hook and no rename can change."""
+    """Ids that no hook and no rename can change."""
 
     session_id: str
     pane_id: str
@@ -49,11 +49,11 @@ def _started(
 
 
 def _keep_newest(name: str) -> tuple[tuple[str, ...], ...]:
-    """In the same call, before a `destroy-unattached on` of the user's can end the session.
+    """Runs in the same call, before a user's `destroy-unattached on` can end the session.
 
-    A hook may have renamed it by now, and the ids are not known yet; but a command without a target takes
-    the session that was active last, which is the new one. The condition makes sure of it, so that
-    another session is never touched.
+    A hook may have renamed it already, and its ids are not known yet; but a command without a target acts on
+    the session that was active last, the new one. The condition makes sure of that, so that no other session
+    is ever touched.
     """
     ours = f"* {name} *"
     return (

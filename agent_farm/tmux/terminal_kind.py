@@ -1,4 +1,4 @@
-"""Whether tmux can draw on a terminal of that kind: it says so itself only in the words of a library."""
+"""Whether tmux can draw on a terminal of a given kind, because tmux's own message is hard to understand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NEEDED = ("clear", "cup")
 
 
 def terminal_problem(term: str) -> str | None:
-    """Why not; None also where nothing here can tell."""
+    """Why not; None also if that cannot be told here."""
     try:
         found = subprocess.run(
             ["infocmp", "-1", "--", term or "unknown"],

@@ -1,4 +1,4 @@
-"""One call of the `tmux` program: arguments in, answer out, bounded, with a clean environment."""
+"""Calls the `tmux` program: arguments in, answer out, in limited time and a clean environment."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
 
 _SECONDS = 15.0
 QUESTION_SECONDS = 6.0
-# A server that does not answer is not asked by the next one in line: ten builders would wait ten times.
+# A server that does not answer is not asked again for a while: ten builders would otherwise wait ten times.
 _SILENT_SECONDS = 10.0
 _GOING_AWAY_SECONDS = 2.0
 
-# What design names for a runtime, what tmux itself reads to find its socket and its configuration, and where
-# the person's desktop, directories and tools are. A server started by us keeps these as its environment,
-# for the person's own sessions too, and every pane can ask for it: nothing that may hold a key is in here.
+# What the design names for a runtime, what tmux needs to find its socket and configuration, and where the
+# user's desktop, directories and tools are. A server that we start keeps these as its environment, also for
+# the user's own sessions, and every pane can read them, so nothing that may hold a key is among them.
 _KEPT = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "COLORTERM", "TMUX", "TMPDIR",
     "TMUX_TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
@@ -44,12 +44,12 @@ class Answer(Struct, frozen=True):
 
     @property
     def gone(self) -> bool:
-        """A definite no about what was asked for; anything else that fails says nothing about it."""
+        """A definite no about what was asked for; any other failure says nothing about it."""
         return self.nothing_there or (self.code != 0 and self.err.startswith("can't find "))
 
     @property
     def nothing_there(self) -> bool:
-        """A definite no: no socket, nothing that listens on it, or a server without a session."""
+        """A definite no: no socket, nothing listening on it, or a server without sessions."""
         return self.code != 0 and (
             self.err.startswith(("no server running on ", "no current target"))
             or (self.err.startswith("error connecting to ") and _is_absence(self.err))
@@ -57,7 +57,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def going_away(self) -> bool:
-        """The server ended while it was asked."""
+        """The server ended while it was being asked."""
         return self.code != 0 and self.err.startswith(("server exited", "lost server"))
 
 
@@ -66,7 +66,7 @@ def _is_absence(message: str) -> bool:
 
 
 def clean_environment(caller: Mapping[str, str]) -> dict[str, str]:
-    """TMUX_PANE stays out as well: without it no command falls back to the pane `af` was typed in."""
+    """TMUX_PANE is left out, too, so that no command falls back to the pane where `af` was typed."""
     return {name: value for name, value in caller.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
 
 
@@ -77,7 +77,7 @@ def tmux_argv(socket: str | None, *arguments: str) -> tuple[str, ...]:
 
 
 def socket_path(socket: str | None, environ: Mapping[str, str]) -> str:
-    """Where the server listens that these words mean, as tmux itself finds it."""
+    """The socket of the server that these words mean, found as tmux itself does."""
     if socket and "/" in socket:
         return os.path.abspath(socket)
     around = environ.get("TMUX", "").split(",")[0]
@@ -99,14 +99,14 @@ def call_tmux(
 ) -> Answer:
     """Many commands in one process; tmux stops at the first that fails.
 
-    With `patient`, for commands that may be said twice, a server that is just going away is waited for.
-    Raises ToolMissing without tmux, UsageError for a working directory that is gone. A server that does
-    not answer in time is an Answer with code 124, and so is each further one for a while.
+    With `patient`, for commands that may be repeated, a server that is just ending is waited for. Raises
+    ToolMissing without tmux, UsageError if the working directory is gone. A server that does not answer in
+    time gives an Answer with code 124, and so does every further call for a while.
     """
     silent = _silent_since.get(_server(socket))
     if silent is not None and time.monotonic() - silent < _SILENT_SECONDS:
         return Answer(TIMED_OUT, "", "tmux does not answer")
-    # without -u tmux turns everything beyond ASCII, separators included, into underscores
+    # without -u tmux turns everything beyond ASCII, our separator included, into underscores
     argv = tmux_argv(socket, "-u", *_chained(commands))
     answer = _called(argv, stdin, cwd, seconds)
     deadline = time.monotonic() + _GOING_AWAY_SECONDS
@@ -121,7 +121,7 @@ def call_tmux(
 def ask_tmux(
     socket: str | None, commands: Sequence[Sequence[str]], *, seconds: float = QUESTION_SECONDS
 ) -> Answer:
-    """For commands that change nothing."""
+    """`call_tmux` for commands that change nothing."""
     return call_tmux(socket, commands, seconds=seconds, patient=True)
 
 
@@ -132,7 +132,7 @@ def _server(socket: str | None) -> str:
 def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds: float) -> Answer:
     try:
         done = subprocess.run(
-            [word.encode("utf-8", "surrogateescape") for word in argv],  # whatever the locale says
+            [word.encode("utf-8", "surrogateescape") for word in argv],  # whatever the locale is
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,

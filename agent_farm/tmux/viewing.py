@@ -1,10 +1,10 @@
-"""A tmux client for a terminal that is not the caller's own: what a browser's terminal is attached with."""
+"""A tmux client for a terminal that is not the caller's own, such as one in a browser."""
 
 from __future__ import annotations
 
 from agent_farm.tmux.tmux_process import ask_tmux, call_tmux, tmux_argv
 
-# What xterm.js can do beyond the terminfo entry of its TERM.
+# What xterm.js can do that its terminfo entry does not say.
 _FEATURES = "256,RGB,title,usstyle,extkeys"
 TERM = "xterm-256color"
 _STATUS_LINES = "#{?#{==:#{status},on},1,#{?#{==:#{status},off},0,#{status}}}"
@@ -22,7 +22,7 @@ def viewer_argv(
 
 
 def client_size(socket: str | None, session_id: str) -> tuple[int, int] | None:
-    """The size at which a terminal shows the whole window, tmux's status lines included."""
+    """The size at which a terminal shows the whole window, including tmux's status lines."""
     known = _numbers(
         socket,
         session_id,
@@ -37,7 +37,7 @@ def window_size(socket: str | None, session_id: str) -> tuple[int, int] | None:
 
 
 def give_back_size(socket: str | None, session_id: str, size: tuple[int, int]) -> None:
-    """For a window at which nobody looks any more; whoever attaches next sets the size as before."""
+    """For a window that nobody looks at any more; whoever attaches next sets the size as usual."""
     known = _numbers(socket, session_id, "#{window_width} #{window_height} #{session_attached}")
     if known is None or known[2] or known[:2] == size:
         return
@@ -46,7 +46,7 @@ def give_back_size(socket: str | None, session_id: str, size: tuple[int, int]) -
         socket,
         (
             ("resize-window", "-t", session_id, "-x", columns, "-y", rows),
-            ("set-option", "-w", "-u", "-t", session_id, "window-size"),  # resize-window made it `manual`
+            ("set-option", "-w", "-u", "-t", session_id, "window-size"),  # resize-window set it to `manual`
         ),
     )
 

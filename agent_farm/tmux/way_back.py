@@ -1,4 +1,4 @@
-"""While a person is attached from the board, the session's status line says how to come back."""
+"""Shows in the session's status line how to return to the board, while a person is attached from there."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_of_a_checkpoint_only_what_is_new_travels(
 def test_where_a_ref_may_be(repo: Path, there: Path) -> None:
     farm = open_farm(repo)
     for theirs in ("refs/tags/x", "refs/heads/../../config", "--all", "refs/heads/a\n"):
-        with pytest.raises(UsageError, match="does not travel that way"):
+        with pytest.raises(UsageError, match="cannot be transferred this way"):
             fetched(farm, theirs=theirs)
     with pytest.raises(NotFound, match="There is no refs/heads/builder/a"):
         fetched(farm)

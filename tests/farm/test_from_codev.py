@@ -56,7 +56,7 @@ def test_settings_that_have_an_equal_are_stored_and_the_others_are_named(repo: P
         "shell.architect", "porch.checks.e2e", "porch.checks.auto", "porch.consultation",
         "dashboard.frontend", "codev/roles/builder.md",
     }  # fmt: skip
-    assert "orders porch, not installed here" in left["codev/roles/builder.md"]
+    assert "needs porch, not installed here" in left["codev/roles/builder.md"]
     assert found["checks"] == {"tests": "npm test -- --exclude='e2e'"}
     assert found["created"] == ["agent-farm.toml"]
 

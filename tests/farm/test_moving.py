@@ -97,7 +97,7 @@ def test_a_name_that_a_spawn_took_meanwhile_is_not_taken_again(repo: Path, af: A
         assert af("spawn", "--runtime", "demo", "--name", "feat", "x").returncode == 0
         late.send_signal(signal.SIGCONT)
         _, told = late.communicate(timeout=120)
-    assert (late.returncode, "feat is another builder by now" in told) == (1, True)
+    assert (late.returncode, "feat now belongs to another builder" in told) == (1, True)
     assert (other / "new").read_text() == "not committed"
     assert open_farm(repo).require_exact("feat").branch == "builder/feat"
     assert answer(af, *words)["imported"][0]["id"] != "feat"

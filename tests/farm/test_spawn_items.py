@@ -73,7 +73,7 @@ def spawn(af: Af, *args: str, **more: Any) -> dict[str, Any]:
         (".kiro/specs/pay/tasks.md", "2.1", "Create interfaces\n- _Requirements: 2.1, 3.3_"),
         ("openspec/changes/dark", "1.2", "dark/proposal.md and openspec/changes/dark/specs first."),
         ("openspec/changes/own", "1.1", "Read openspec/changes/own/why.md first."),
-        ("todo.md", "1", "Do task 1 of todo.md:\n\nFix it\n\nDo this task alone. Leave todo.md as it is"),
+        ("todo.md", "1", "Do task 1 of todo.md:\n\nFix it\n\nDo only this task. Leave todo.md as it is"),
     ],
 )
 def test_one_item_of_each_form(farm: Path, af: Af, spec: str, key: str, told: str) -> None:
@@ -136,7 +136,7 @@ def test_those_that_land_at_the_same_time_lose_no_mark(farm: Path, af: Af) -> No
     ("args", "code", "words"),
     [
         (["--item", "1"], 2, ["--item requires --spec"]),
-        (["--spec", "todo.md", "--item", "2"], 1, ["todo.md has no open item 2", "Open are: 1."]),
+        (["--spec", "todo.md", "--item", "2"], 1, ["todo.md has no open item 2", "Open items: 1."]),
         (["--spec", "notes.md"], 2, ["notes.md contains no check list"]),
         (["--spec", "a"], 2, ["a is not a spec that af knows"]),
         (["--spec", "nope"], 1, ["nope is not in the repository"]),

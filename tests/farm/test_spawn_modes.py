@@ -198,7 +198,7 @@ def test_a_protocol_by_its_alias_with_a_task_and_phases(farm: Path, af: Af) -> N
         "The protocol itself is in codev/protocols/spike/protocol.md\n\n"
         "Its phases: look, write. As you begin one, call the tool `report` with its name as `phase`."
     )
-    assert "the protocol spike orders porch, not installed here" in done.stderr
+    assert "the protocol spike needs porch, not installed here" in done.stderr
 
 
 def test_a_name_is_the_id_and_the_branch(farm: Path, af: Af) -> None:

@@ -113,8 +113,8 @@ def test_one_that_cannot_be_placed_goes_on_where_it_is(af: Af, big: Node, other:
 def test_what_cannot_be(af: Af, big: Node, machines: Machines, repo: Path) -> None:
     id = spawned(af, "--shell")
     for words, what in (
-        (("big", "--undo", "--move"), "--undo stands alone"),
-        (("big", "--on", "big"), "big is the machine to be drained"),
+        (("big", "--undo", "--move"), "--undo cannot be combined with other options"),
+        (("big", "--on", "big"), "big is the machine being drained"),
         (("big", "--interrupt"), "--interrupt needs --move or --on"),
         (("bigg",), "Did you mean big?"),
         (("big", "--on", "bigg"), "Did you mean big?"),

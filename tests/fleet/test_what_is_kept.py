@@ -318,5 +318,5 @@ def test_who_looked_before_it_was_placed_does_not_place_it_again(
     """A round of the server takes long, in which a person may be faster."""
     store_book(here, builders={"x": replace(placed, host="other", term=2)})
     monkeypatch.setattr(recover_elsewhere, "_place_there", lambda *given: pytest.fail("it was placed twice"))
-    with pytest.raises(AgentFarmError, match="x has been placed meanwhile"):
+    with pytest.raises(AgentFarmError, match="x has been placed elsewhere in the meantime"):
         recover_elsewhere.place(Context(here), "x", placed, "third", say=None, yes=False)

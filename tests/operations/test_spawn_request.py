@@ -56,7 +56,7 @@ CONFLICTS = [
     (Spawn(issue="42", shell=True), "Flags are mutually exclusive: --issue, --shell"),
     (Spawn(issue="42", task="t"), "Flags are mutually exclusive: task text, --issue"),
     (Spawn(project="9", protocol="p", task="t"), "Cannot combine --project with task text"),
-    (Spawn(project="9", name="x"), "--name does not go with --project"),
+    (Spawn(project="9", name="x"), "Cannot combine --name with --project"),
     (Spawn(issue=" "), "--issue is empty"),
     (Spawn(task="42"), "42 alone is not a task"),
     (Spawn(task=" #42\n"), "#42 alone is not a task"),

@@ -1,1 +1,1 @@
-"""Which of several builders with the same task did it right: by what tests say, and nothing else."""
+"""Which of several builders with the same task got it right, judged by tests alone."""

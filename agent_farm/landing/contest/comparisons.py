@@ -1,5 +1,6 @@
-"""Which builders were compared, so that keeping one says which others to remove; the newest comparison
-counts.
+"""Records which builders were compared, so that keeping one tells which others to remove.
+
+The newest comparison counts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MOST = 100
 
 
 class Comparison(Struct, frozen=True):
-    """`tips` are the commits that were compared, by builder; the ids of those that were not proven, too."""
+    """`tips` maps each compared builder, proven or not, to the commit that was compared."""
 
     at: float
     tips: dict[str, str]

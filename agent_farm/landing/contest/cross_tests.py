@@ -1,4 +1,4 @@
-"""Each one's new tests on the others' work: whether they pass there, too."""
+"""Runs each builder's new tests on the others' work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_farm.landing.verdicts import Reuse, Tell, verdict_of
 
 
 class Candidate(Struct, frozen=True):
-    """Work that passes the checks by itself: `tree` is the commit `tip` merged into `target`."""
+    """Work that passes the checks on its own: `tree` is the commit that merges `tip` into `target`."""
 
     id: str
     tip: str
@@ -26,7 +26,7 @@ class Candidate(Struct, frozen=True):
 
 
 class CrossTest(Struct, frozen=True):
-    """What the checks say of the code of `on` with the new tests of `tests_of`."""
+    """What the checks say about the code of `on` with the new tests of `tests_of`."""
 
     tests_of: str
     on: str
@@ -38,10 +38,10 @@ class CrossTest(Struct, frozen=True):
 def cross_tests(
     farm: Farm, candidates: Sequence[Candidate], checks: Sequence[Check], *, reuse: Reuse, tell: Tell
 ) -> Iterator[CrossTest]:
-    """Of each pair, as it comes; whoever brings no tests is only tested.
+    """The result for each pair, as soon as it is there; tests of a builder without new tests cannot be run.
 
-    A tree holds the code of one, the tests of the target, and over them those that another added or changed:
-    its own tests say nothing there, and deleting one helps nobody.
+    Each tree has the code of one builder and the tests of the target, and over those the tests that another
+    builder added or changed. So its own tests say nothing there, and deleting a test helps nobody.
     """
     checkout = checkout_at(farm.repository, farm.root)
     changed = {one.id: _changed_tests(checkout, one) for one in candidates}
@@ -61,7 +61,7 @@ def cross_tests(
 
 
 def new_tests(farm: Farm, one: Candidate) -> tuple[str, ...]:
-    """The files with tests that it adds or changes."""
+    """The test files that it adds or changes."""
     changed = _changed_tests(checkout_at(farm.repository, farm.root), one)
     return tuple(path for path, change in changed.items() if change.after)
 

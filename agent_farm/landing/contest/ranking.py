@@ -1,9 +1,9 @@
-"""Who of several is most likely right, given whose tests pass on whose code.
+"""Estimates which of several builders is right, from whose tests pass on whose code.
 
-Nobody knows who is right, nor whose tests are. So each way it could be is weighed by how well it explains
-what was seen: tests of right code pass on right code and find some of the wrong; tests of wrong code may ask
-for the mistake, and then fail on right code. A majority alone decides nothing, and neither does one strict
-test. The numbers below are guesses; what is measured with them is in docs/decisions/0150.
+Nobody knows whose code is right, nor whose tests are. So every combination is weighed by how well it explains
+the results: tests of right code pass on right code and catch some of the wrong code; tests of wrong code may
+demand its mistake, and then fail on right code. A majority alone decides nothing, and neither does a single
+strict test. The numbers below are guesses; decision 150 says what was measured with them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from math import prod
 
 from msgspec import Struct
 
-MOST = 10  # candidates: every way it could be is weighed, and each more doubles them
-_RIGHT = 0.5  # before anything is seen
-_FINDS = (0.4, 0.95)  # how much wrong code weak and strong tests find
-_ASKS_FOR_IT = 0.15  # tests of wrong code that ask for its mistake
-_SAME_MISTAKE = 0.3  # of two that are wrong
-_BRITTLE = 0.05  # tests that pass with their own code alone
+MOST = 10  # candidates: every combination is weighed, and each candidate doubles their number
+_RIGHT = 0.5  # before any result is known
+_FINDS = (0.4, 0.95)  # how much of wrong code weak and strong tests catch
+_ASKS_FOR_IT = 0.15  # chance that tests of wrong code demand its mistake
+_SAME_MISTAKE = 0.3  # chance that two wrong ones share it
+_BRITTLE = 0.05  # chance that tests only pass with their own code
 _SLIP = 0.02
-_FLAGGED = 0.5  # how much less likely it is right, for each kind of flag
+_FLAGGED = 0.5  # factor for each kind of flag
 _MOST_FLAGS = 3
 
 Matrix = Mapping[tuple[str, str], bool]
 
 
 class Standing(Struct, frozen=True):
-    """What is known of one beside the tests of the others.
+    """What is known about one builder apart from the others' tests.
 
-    `against` says why it is not proven, None where it is; `flags` are kinds of flags, `lines` changed ones.
+    `against` says why its work is not proven (None if it is); `flags` are kinds, `lines` counts changed
+    lines.
     """
 
     id: str
@@ -41,7 +42,7 @@ class Standing(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """`chance` that it is right; None of one that is not proven. `reasons` are all that it stands by."""
+    """`chance` is how likely it is right, None if it is not proven. `reasons` explain the rank in full."""
 
     id: str
     rank: int
@@ -50,9 +51,11 @@ class Place(Struct, frozen=True):
 
 
 def ranked(standings: Sequence[Standing], passed: Matrix) -> list[Place]:
-    """The best first. `passed[author, one]`: whether the author's new tests pass on the code of the other.
+    """The best first. `passed[author, one]` says whether the author's new tests pass on the code of the
+    other.
 
-    What is not proven comes last. Where tests leave it open, fewer flags decide, then fewer lines, then cost.
+    Builders that are not proven come last. Between equal chances, fewer flags decide, then fewer lines, then
+    cost.
     """
     proven = [one for one in standings if one.against is None]
     chances = chances_of(proven, passed)
@@ -69,7 +72,7 @@ def ranked(standings: Sequence[Standing], passed: Matrix) -> list[Place]:
 
 
 def chances_of(proven: Sequence[Standing], passed: Matrix) -> dict[str, float]:
-    """How likely each is right."""
+    """How likely each one is right."""
     if not proven:
         return {}
     ids = [one.id for one in proven]
@@ -87,11 +90,11 @@ def chances_of(proven: Sequence[Standing], passed: Matrix) -> dict[str, float]:
 
 
 def _explained(author: str, right: Mapping[str, bool], passed: Matrix) -> float:
-    """How likely what the author's tests said is, if those are right that `right` says."""
+    """How likely the results of the author's tests are, if exactly those in `right` are right."""
     seen = [(right[id], passed[author, id]) for id in right if (author, id) in passed]
 
     def all_of(on_right: float, on_wrong: float) -> float:
-        """Each passing with that chance."""
+        """The chance of these results if each test passes with the given chance."""
         chances = ((on_right if is_right else on_wrong, green) for is_right, green in seen)
         return prod(chance if green else 1 - chance for chance, green in chances)
 

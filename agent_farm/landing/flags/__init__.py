@@ -1,6 +1,6 @@
-"""Flags: what a person should look at before work lands, from the diff alone; nothing here runs anything.
+"""Flags: what a person should look at before work lands, found in the diff alone; nothing is run.
 
-Green checks say that what is checked is right; these say where what is checked may have been changed.
+Green checks say that what is checked is right; flags say where the checking itself may have been changed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def flags_of(diff: str, asked: Asked) -> tuple[Flag, ...]:
-    """Of a diff as git prints it, in the order of the rules."""
+    """The flags of a diff as git prints it, in the order of the rules."""
     files = parse_diff(diff)
     return tuple(dict.fromkeys(flag for rule in RULES for flag in rule(files, asked)))[:MOST]

@@ -1,4 +1,4 @@
-"""What tests look like, by language: where they lie, how one begins, asserts and is passed over."""
+"""Recognises tests by language: where they are, how one begins and asserts, and how one is skipped."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _TEST_PATHS = re.compile(
 
 
 class Language(Struct, frozen=True):
-    """Patterns for one line each. The group of `begins` is the test's name, where the line has it.
+    """Patterns for single lines. The group in `begins` is the test's name, if the line has it.
 
-    `exact` is the part of an assertion that pins a value, `hollow` one that no code can fail.
+    `exact` is an assertion that pins a value, `hollow` one that no code can fail.
     """
 
     begins: Pattern[str]
@@ -25,7 +25,7 @@ class Language(Struct, frozen=True):
     asserts: Pattern[str]
     exact: Pattern[str]
     hollow: Pattern[str]
-    # tests stand in any file of the language, and not in files of their own alone
+    # tests may be in any file of the language, not only in files of their own
     inline: bool = False
 
 
@@ -97,16 +97,16 @@ def language_of(path: str) -> Language | None:
 
 
 def is_test(path: str) -> bool:
-    """By its name and place, as its language's tools find it."""
+    """By its name and directory, as the language's own tools find tests."""
     return _TEST_PATHS.search(path) is not None
 
 
 def has_tests(path: str) -> bool:
-    """By its name alone: a helper in a directory of tests is none."""
+    """By its name alone: a helper in a directory of tests has none."""
     return is_test(path.rpartition("/")[2]) and not path.endswith("conftest.py")
 
 
 def tests_of(path: str) -> Language | None:
-    """How tests are read in that file; None where it holds none."""
+    """How to read the tests in that file; None if it has none."""
     language = language_of(path)
     return language if language and (language.inline or is_test(path)) else None

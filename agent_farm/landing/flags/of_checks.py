@@ -1,4 +1,4 @@
-"""What decides how code is checked, and exit codes that say nothing any more."""
+"""Flags for changes to what decides how code is checked, and for exit codes that no longer mean anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_farm.landing.flags.languages import has_tests
 from agent_farm.landing.flags.parsed_diff import FileChange
 from agent_farm.landing.flags.rule import Asked, new_lines
 
-# Files by name, and lines by content in files that do other things as well.
+# Files recognised by name; and lines recognised by content, in files that also have other purposes.
 _CHECK_FILES = re.compile(
     r"(?:^|/)(?:GNU)?[Mm]akefile$|\.mk$|(?:^|/)[Jj]ustfile$|(?:^|/)Taskfile\.ya?ml$|(?:^|/)Rakefile$"
     r"|(?:^|/)\.github/(?:workflows|actions)/|(?:^|/)\.gitlab-ci|(?:^|/)\.circleci/|(?:^|/)\.ci/|(?:^|/)Jenkinsfile"
@@ -58,7 +58,7 @@ def changed_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
 
 
 def decides(file: FileChange, asked: Asked) -> bool:
-    """The way of checking is in it, at least in the lines that changed."""
+    """Whether the file, or at least a changed line in it, decides how code is checked."""
     for path in {file.path, file.former}:
         if _CHECK_FILES.search(path) or (path in asked.scripts and not has_tests(path)):
             return True
@@ -67,7 +67,7 @@ def decides(file: FileChange, asked: Asked) -> bool:
 
 
 def forced_exits(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
-    """Wherever a check may run it: an exit code that says nothing any more."""
+    """In any file that a check may run: an exit code that no longer means anything."""
     for file in files:
         if file.is_gone or not (decides(file, asked) or _SCRIPTS.search(file.path)):
             continue

@@ -1,4 +1,4 @@
-"""Tests that are gone, passed over, or ask for less."""
+"""Flags for tests that were deleted, skipped or weakened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDS = re.compile(
 
 
 def gone_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
-    """By name: a test that moved to another file is there still."""
+    """Tests are compared by name: one that moved to another file still exists."""
     added = Counter(name for file in files for name, _ in _tests(file, file.added, file.path))
     for file in files:
         lost = []
@@ -36,7 +36,7 @@ def gone_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
 
 
 def _is_moved(gone: FileChange, files: Sequence[FileChange]) -> bool:
-    """Something with its name is new elsewhere, or all of its lines are."""
+    """Whether every line of it was added in another file."""
     lines = {line.text.strip() for line in gone.removed if line.text.strip()}
     there = {line.text.strip() for file in files if file is not gone for line in file.added}
     return lines <= there
@@ -61,7 +61,7 @@ def skipped_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
 
 
 def _left_early(file: FileChange, language: Language) -> Iterator[Flag]:
-    """A test whose new first statement ends it."""
+    """A test that is ended by its new first statement."""
     began = False
     for line in file.lines:
         if line.sign == "-" or not line.text.strip():
@@ -101,7 +101,7 @@ def _fewer(number: int, what: str) -> str:
 
 
 def _other_expectations(path: str, removed: Sequence[Line], added: Sequence[Line]) -> Iterator[Flag]:
-    """The same call, and another answer is right now."""
+    """The same call is now expected to give another result."""
     before = {_question(line.text): line.text.strip() for line in removed}
     for line in added:
         question = _question(line.text)
@@ -110,7 +110,7 @@ def _other_expectations(path: str, removed: Sequence[Line], added: Sequence[Line
 
 
 def _question(text: str) -> str:
-    """An assertion without what it compares to."""
+    """An assertion without the value that it compares to."""
     head = re.split(r"==|!=|<=|>=|\bin\b|\bis\b|\.to\w*\b", text, maxsplit=1)[0].strip()
     if head != text.strip():
         return head

@@ -1,4 +1,4 @@
-"""A diff as values: files, and in each the lines of its hunks in their order."""
+"""A parsed diff: files, their hunks, and the lines of these in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sign = Literal["+", "-", " "]
 
 
 class Line(NamedTuple):
-    """`number` is its own after the change, for a removed one the number it had before."""
+    """`number` is the line's number after the change; for a removed line, before it."""
 
     sign: Sign
     number: int
@@ -36,9 +36,9 @@ class Hunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """`path` is where it is now, or was when it is gone; `former` where it was when it has moved.
+    """`path` is where the file is now (or was, if it is gone); `former` is where it was before it moved.
 
-    `head` is what git says of it apart from its lines: modes, that it is new, gone or a copy, its blobs.
+    `head` holds git's lines about the whole file: modes, whether it is new, gone or a copy, and its blobs.
     """
 
     path: str
@@ -63,7 +63,7 @@ class FileChange:
 
 
 def parse_diff(text: str) -> tuple[FileChange, ...]:
-    """Of what `git diff --patch` prints with the prefixes `a/` and `b/`."""
+    """Parse what `git diff --patch` prints with the prefixes `a/` and `b/`."""
     files: list[list[str]] = []
     for line in text.split("\n"):
         if line.startswith("diff --git "):
@@ -118,7 +118,7 @@ def _lines(rows: list[str], old: int, new: int) -> Iterator[Line]:
 
 
 def _name(row: str, word: str) -> str:
-    """The path that a line of the head names; "" for another line, and for no file."""
+    """The path in a header line that begins with `word`; "" for any other line, and for /dev/null."""
     if not row.startswith(word):
         return ""
     name = _plain(row.removeprefix(word).split("\t")[0])
@@ -128,7 +128,7 @@ def _name(row: str, word: str) -> str:
 
 
 def _only_name(head: str) -> str:
-    """`diff --git a/x b/x` of a file without content or with another mode: both are the same."""
+    """The name in `diff --git a/x b/x`, for a file without content or with a new mode."""
     names = head.removeprefix("diff --git ")
     if names.startswith('"'):
         return _plain(names[: len(names) // 2])[2:]
@@ -136,7 +136,7 @@ def _only_name(head: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """git puts a name with odd letters into quotes."""
+    """git quotes names with unusual characters."""
     if not (name.startswith('"') and name.endswith('"')):
         return name
     found = _ESCAPE.sub(
@@ -145,5 +145,5 @@ def _plain(name: str) -> str:
     )
     try:
         return found.encode("latin-1").decode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # it held letters beside the escapes
+    except UnicodeEncodeError:  # it has characters that git would have escaped
         return found

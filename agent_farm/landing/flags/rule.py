@@ -1,4 +1,4 @@
-"""What a rule is: flags of a diff, given what the work was to be."""
+"""What a rule is: finds flags in a diff, given what was asked for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from msgspec import Struct
 from agent_farm.builders.proof import Flag
 from agent_farm.landing.flags.parsed_diff import FileChange, Line
 
-_LENGTH = 100  # of what a flag says
+_LENGTH = 100  # the longest text of a flag
 
 
 class Asked(Struct, frozen=True):
-    """What the work was to be: `files` are those that the task names, `scripts` those that checks run."""
+    """What was asked for: `files` are those that the task names, `scripts` those that checks run."""
 
     files: tuple[str, ...] = ()
     scripts: frozenset[str] = frozenset()
@@ -25,7 +25,7 @@ Rule = Callable[[Sequence[FileChange], Asked], Iterable[Flag]]
 
 
 def new_lines(file: FileChange, pattern: re.Pattern[str], kind: str, text: str) -> Iterator[Flag]:
-    """Lines of that kind beyond those that went: what was only moved or indented is not new."""
+    """Added lines that match, less matching lines that were removed: moving or indenting adds nothing."""
     gone = Counter(line.text.strip() for line in file.removed)
     for line in file.added:
         if pattern.search(line.text) and not _is_remark(line.text):

@@ -1,4 +1,4 @@
-"""Text that looks like a secret: by the form that its issuer gives it, or by its name and its disorder."""
+"""Recognises secrets in text: by an issuer's format, or by a telling name and a random-looking value."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _FORMS = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
         (r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----", "a private key"),
-        (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b", "a key of AWS"),
-        (r"\bgh[pousr]_[A-Za-z0-9]{36,}\b|\bgithub_pat_[A-Za-z0-9_]{50,}", "a token of GitHub"),
-        (r"\bglpat-[A-Za-z0-9_-]{20,}", "a token of GitLab"),
-        (r"\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{24,}", "a key of an AI vendor"),
-        (r"\bsk_live_[A-Za-z0-9]{16,}|\brk_live_[A-Za-z0-9]{16,}", "a key of Stripe"),
-        (r"\bxox[abeprs]-[A-Za-z0-9-]{10,}", "a token of Slack"),
-        (r"\bAIza[0-9A-Za-z_-]{35}\b", "a key of Google"),
-        (r"\bnpm_[A-Za-z0-9]{36}\b|\bpypi-[A-Za-z0-9_-]{40,}", "a token of a package registry"),
+        (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b", "an AWS key"),
+        (r"\bgh[pousr]_[A-Za-z0-9]{36,}\b|\bgithub_pat_[A-Za-z0-9_]{50,}", "a GitHub token"),
+        (r"\bglpat-[A-Za-z0-9_-]{20,}", "a GitLab token"),
+        (r"\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{24,}", "an AI provider's key"),
+        (r"\bsk_live_[A-Za-z0-9]{16,}|\brk_live_[A-Za-z0-9]{16,}", "a Stripe key"),
+        (r"\bxox[abeprs]-[A-Za-z0-9-]{10,}", "a Slack token"),
+        (r"\bAIza[0-9A-Za-z_-]{35}\b", "a Google key"),
+        (r"\bnpm_[A-Za-z0-9]{36}\b|\bpypi-[A-Za-z0-9_-]{40,}", "a package registry token"),
         (r"\beyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{15,}", "a signed token"),
-        (r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?!\$)[^\s/@{}<>*]{6,}@", "a password in an address"),
+        (r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?!\$)[^\s/@{}<>*]{6,}@", "a password in a URL"),
     )
 )
 _NAMED = re.compile(
@@ -29,11 +29,11 @@ _NAMED = re.compile(
 _STANDS_FOR_ONE = re.compile(
     r"(?i)example|sample|dummy|changeme|placeholder|xxxx|your[_-]|test|fake|\$\{|\{\{|<|\.\.\.|%\("
 )
-_DISORDER = 3.4  # bits for each character: words have less, keys more
+_DISORDER = 3.4  # bits per character: words have fewer, keys more
 
 
 def secret_in(line: str, *, guess: bool = True) -> str | None:
-    """What it looks like; without `guess`, only what an issuer's form gives away."""
+    """What the line seems to contain; without `guess`, only an issuer's format counts."""
     for form, kind in _FORMS:
         if form.search(line):
             return kind

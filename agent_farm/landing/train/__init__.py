@@ -1,1 +1,1 @@
-"""The landing queue: many branches, few checks. `line.py` decides, a pure function of the queue's state."""
+"""The landing queue: lands many branches with few checks. `line.py` decides, from the queue's state alone."""

@@ -1,6 +1,6 @@
-"""What can be checked beside the next check: what comes after it if it ends as is likelier.
+"""Which checks can run beside the next one: those that follow if each ends the likelier way.
 
-A second check costs a run that may turn out to be of no use, and saves its time where it does not.
+A second check costs a run that may turn out useless, and saves its whole time if it does not.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from agent_farm.landing.train.line import (
 
 
 class Ahead(Struct, frozen=True):
-    """A check, and all that is merged onto the target as it is now for it, in this order."""
+    """A check, and everything merged onto the present target for it, in this order."""
 
     content: tuple[str, ...]
     check: Check
 
 
 def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
-    """The next check, and up to `most` in all that follow on the likelier outcomes.
+    """The next check and those that follow if each ends the likelier way: `most` in all.
 
-    Nothing is run again while it runs: that would be no second look.
+    A check is never repeated while it is running: that would not be an independent second look.
     """
     landed: tuple[str, ...] = ()
     begun: set[tuple[str, ...]] = set()
@@ -56,7 +56,7 @@ def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
 
 
 def passing(line: Line, check: Check) -> float:
-    """How likely the check passes; one that failed is likely to fail again."""
+    """How likely the check passes; one that has failed is likely to fail again."""
     if check.again:
         return 0.0
     good = _all_pass(line, check.group)

@@ -1,7 +1,7 @@
-"""The queue, worked off: what `line.py` decides is done in a world of commits, checks and builders.
+"""Works off the queue: carries out what `line.py` decides in a world of commits, checks and builders.
 
-Each step is written down before the next. A move of the target is written down before it is made, and
-`Queue.moving` says after a kill what to look for.
+Every step is recorded before the next. A move of the target is recorded before it is made; after a kill,
+`Queue.moving` says what to look for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from agent_farm.landing.train.line import (
 
 
 class Composed(Struct, frozen=True):
-    """A commit that holds the target with some branches merged onto it, and its tree."""
+    """A commit of the target with some branches merged onto it, and its tree."""
 
     commit: str
     tree: str
@@ -54,48 +54,48 @@ class Clash(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """A tree to be checked; `again`: what is known of it already is not enough."""
+    """A tree to check; `again` means that what is known about it is not enough."""
 
     at: Composed
     again: bool
 
 
 class World(Protocol):
-    """What the queue needs of git, checks and builders. Everything may be killed at any moment."""
+    """What the queue needs of git, checks and builders. The process may be killed at any moment."""
 
     def head(self) -> str:
-        """The commit of the target; an error where it cannot be landed on at present."""
+        """The commit of the target; raises if nothing can land on it at present."""
 
     def sift(self, queue: Queue) -> Mapping[str, Returned | None]:
-        """Who cannot be merged onto the target, even alone, and why; None for whose work is there already."""
+        """Those that cannot be merged onto the target even alone, and why; None if it has their work."""
 
     def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash | Returned:
-        """What would land; or which of them keeps that from being made."""
+        """What would land; or which branch prevents that."""
 
     def judge(self, asked: Sequence[Asked]) -> bool:
         """Whether the first passes; the others are worth checking at the same time."""
 
     def blame(self, queue: Queue, id: str) -> Returned:
-        """With what the last check of it said."""
+        """Give the builder up, with what its last check said."""
 
     def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> str | Returned:
         """The last of the commits that land, with exactly this tree."""
 
     def advance(self, queue: Queue, move: Move) -> bool:
-        """Whether the target was still where the move begins, and so has moved."""
+        """Move the target; False if it was no longer where the move begins."""
 
     def has_landed(self, queue: Queue, move: Move) -> bool:
-        """Of a move that was cut short, once what was half done has been settled."""
+        """Whether an interrupted move was made; settles what it left half done."""
 
     def touched(self, queue: Queue, head: str) -> tuple[str, ...]:
-        """Whose files the target's way to `head` touches."""
+        """The builders whose files were touched on the target's way to `head`."""
 
     def give_back(self, queue: Queue, one: Returned) -> str:
-        """Tell its builder; how that went. With `sent_at` somebody may have done it, and was killed."""
+        """Tell its builder; returns how that went. `sent_at` is set if an earlier attempt was killed."""
 
 
 class Book(Protocol):
-    """Where the queue is written down: `journal.Store`, and in memory for simulations."""
+    """Where the queue is recorded: `landing_journal.Store`, or memory in simulations."""
 
     def require(self) -> Queue: ...
 
@@ -103,7 +103,7 @@ class Book(Protocol):
 
 
 class TargetIsRed(AgentFarmError):
-    """The branch that the others should land on does not pass its own check."""
+    """The target branch does not pass its own check."""
 
     code = "target-red"
 
@@ -122,7 +122,7 @@ class Came(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """Somebody else has moved the target."""
+    """Somebody else moved the target."""
 
     head: str
 
@@ -135,9 +135,7 @@ Event = Checked | Came | Returned | Moved | Present | Check | Queue
 
 
 def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
-    """Runs until the queue is empty; every event is yielded once it is recorded. The last is the closed
-    queue.
-    """
+    """Runs until the queue is empty; yields each event once it is recorded, and last the closed queue."""
     while True:
         queue = book.require()
         if queue.moving is not None:
@@ -197,12 +195,12 @@ def _sift(world: World, book: Book, queue: Queue) -> Iterator[Event]:
 
 
 def _are_same(now: Queue, queue: Queue, ids: Iterable[str]) -> bool:
-    """None of them has been queued with another commit since `queue` was read."""
+    """Whether none of them has been queued with another commit since `queue` was read."""
     return all(now.entries[id] == queue.entries[id] for id in ids)
 
 
 def _take_out(book: Book, queue: Queue, one: Returned) -> None:
-    """Unless it is another commit that waits there by now, or it was withdrawn."""
+    """Record `one` as returned, unless it was withdrawn or queued with another commit in the meantime."""
 
     def out(now: Queue) -> Queue:
         waits = one.id in (*now.line.ids(), *now.line.held_ids())
@@ -218,7 +216,7 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
         if isinstance(made, Composed):
             asked.append(Asked(made, ahead.check.again))
         elif asked:
-            continue  # it would have been a check beside another
+            continue  # it was only a check beside another one
         elif isinstance(made, Returned):
             _take_out(book, queue, made)
             return
@@ -233,7 +231,7 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
         held = queue.line.held_ids()
         same = now.head == queue.head and now.line.held_ids() == held and _are_same(now, queue, held)
         if not same or not set(step.group) <= set(now.line.ids()) or not _are_same(now, queue, step.group):
-            return now  # it was said of another target, or with one that was withdrawn or is another by now
+            return now  # the result is about another target or commit, or about one that was withdrawn
         now = structs.replace(now, checks=now.checks + (not step.again), repeats=now.repeats + step.again)
         line = (with_green if green else with_red)(now.line, step.group)
         passed = (*now.passed, tree) if green and step.group else now.passed
@@ -268,7 +266,7 @@ def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]
     move = Move(queue.head, sealed, step.ids)
 
     def begun(now: Queue) -> Queue:
-        """Unless one of them was withdrawn, or is another commit, at the last moment."""
+        """Unless one of them was withdrawn or replaced at the last moment."""
         same = set(move.ids) <= set(now.line.held_ids()) and _are_same(now, queue, move.ids)
         return structs.replace(now, moving=move) if same else now
 
@@ -277,7 +275,7 @@ def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]
     landed = world.advance(queue, move)
     try:
         book.update(partial(after_move, landed=landed))
-    except AgentFarmError:  # the queue was emptied meanwhile; what has landed has landed
+    except AgentFarmError:  # the queue was emptied meanwhile; the move may still have been made
         if landed:
             yield Came(move.ids, move.after)
         raise

@@ -1,9 +1,9 @@
-"""How many of a row of branches are checked together, so that the checks expected in all are fewest.
+"""How many branches to check together, so that the expected number of checks is lowest.
 
-Group testing with unequal odds: each branch fails by itself with a probability of its own. A group that
-passes has landed. In one that fails, a part is checked next; once that part passes, the rest is known to
-hold a failure without a check, and once it fails, nothing is known of the rest any more. Only leading parts
-of the row are checked, so that dynamic programming over the row finds the best way in all of these.
+This is group testing with unequal odds: each branch fails on its own with its own probability. A group that
+passes has landed. If one fails, a part of it is checked next: if that part passes, the rest is known to fail
+without a check; if it fails, nothing is known about the rest. Only leading parts of the row are checked, so
+dynamic programming over the row finds the best plan of this kind.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-MOST = 24  # branches considered; further ones hardly change the first step
+MOST = 24  # branches considered; more would hardly change the first step
 _LEAST, _GREATEST = 0.005, 0.95
 
 
 def first_group(risks: Sequence[float], suspects: int = 0) -> int:
-    """How many from the front of the row the next check takes; the first `suspects` together have failed."""
+    """How many from the front of the row to check next; the first `suspects` have failed together."""
     row = tuple(min(max(round(risk, 2), _LEAST), _GREATEST) for risk in risks[: max(MOST, suspects)])
     return _plan(row).best(0, suspects)[1]
 
@@ -31,18 +31,18 @@ def _plan(row: tuple[float, ...]) -> _Plan:
 
 
 class _Plan:
-    """All parts of one row. What was looked at is kept: most rows are asked for again and again."""
+    """The best plan for every part of one row. Results are kept: most rows are asked for many times."""
 
     def __init__(self, row: tuple[float, ...]) -> None:
         self.size = len(row)
-        self.good = [[1.0] for _ in range(self.size + 1)]  # good[i][k]: the k from i on all pass
+        self.good = [[1.0] for _ in range(self.size + 1)]  # good[i][k]: the chance that k from i on pass
         for start in range(self.size):
             for risk in row[start:]:
                 self.good[start].append(self.good[start][-1] * (1 - risk))
         self.known: dict[tuple[int, int], tuple[float, int]] = {}
 
     def best(self, start: int, suspects: int) -> tuple[float, int]:
-        """The checks expected from `start` on, and the size of the next; `suspects` as in `first_group`."""
+        """The expected checks from `start` on, and the size of the next; `suspects` as in `first_group`."""
         if suspects == 1:  # known without a check
             return self.best(start + 1, 0)[0], 1
         if start >= self.size:

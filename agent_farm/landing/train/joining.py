@@ -48,7 +48,7 @@ def commands_of(checks: Collection[Check]) -> tuple[str, ...]:
 
 
 def place_of(checkout: Checkout) -> str | None:
-    """How a queue names it: the main checkout may be moved, with the whole farm."""
+    """How a queue names the checkout: None for the main one, since the whole farm may be moved."""
     return None if checkout.worktree_name is None else str(checkout.path)
 
 
@@ -61,7 +61,7 @@ def checkout_of(farm: Farm, queue: Queue) -> Checkout:
 
 
 def entry_of(farm: Farm, record: BuilderRecord, found: FoundWork, *, whole: bool = False) -> Entry:
-    """`whole`: with what is not committed."""
+    """What is queued of a builder's work; with `whole`, uncommitted files as well."""
     work, tip = found.work, found.work.tip
     if whole and found.left_behind:
         tip = _with_uncommitted(farm, record, tip)
@@ -69,7 +69,7 @@ def entry_of(farm: Farm, record: BuilderRecord, found: FoundWork, *, whole: bool
 
 
 def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
-    """A commit of the user's own, since it stays in the history."""
+    """The user's own commit, since it stays in the history."""
     tree = farm.tree(record)
     operation = operation_of(tree)
     if operation is not None:
@@ -84,16 +84,16 @@ def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
 
 
 class Guess(Struct, frozen=True):
-    """Of one branch: that its check will be red, and with whom it cannot be merged."""
+    """About one branch: the chance that its check will fail, and what it cannot be merged with."""
 
     risk: float
     clashes: tuple[str, ...]
 
 
 def joined(queue: Queue, entries: Collection[Entry], guesses: Mapping[str, Guess]) -> Queue:
-    """At the end, in this order. One that came back may try again with other commits.
+    """The queue with these at its end, in this order. A returned one may try again with other commits.
 
-    One that waits keeps its place, with its newer commit.
+    One that is waiting keeps its place, and gets its newer commit.
     """
     for one in newer_than_in(queue, entries):
         queue = with_newer(queue, one, guesses[one.id].risk, guesses[one.id].clashes)
@@ -115,7 +115,7 @@ def joined(queue: Queue, entries: Collection[Entry], guesses: Mapping[str, Guess
 
 
 def newer_than_in(queue: Queue, entries: Collection[Entry]) -> list[Entry]:
-    """Those queued with another commit; what is landing right now stays as it is."""
+    """Those that are queued with another commit; what is landing right now is left out."""
     landing = queue.moving.ids if queue.moving else ()
     inside = {*queue.line.ids(), *queue.line.held_ids()}.difference(landing)
     return [one for one in entries if one.id in inside and one != queue.entries[one.id]]
@@ -150,7 +150,7 @@ def guesses_of(
 def _clashes(
     farm: Farm, tips: Mapping[str, str], files: Mapping[str, frozenset[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Of pairs that share files; what else does not merge is found when it is tried."""
+    """The clashes among pairs that share files; any other clash is found when the merge is tried."""
     pairs = [(one, other) for one, other in combinations(tips, 2) if files[one] & files[other]]
     results = merged_trees(farm.repository, [(tips[one], tips[other]) for one, other in pairs])
     found = [pair for pair, result in zip(pairs, results, strict=True) if result.conflicts]

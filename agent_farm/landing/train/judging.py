@@ -1,4 +1,4 @@
-"""What the checks say of the trees of the queue, several side by side, and the end of what they print."""
+"""Runs the checks of the queue's trees, several at a time, and keeps the end of what they print."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Judge:
     _running: dict[tuple[str, bool], Future[bool]] = field(default_factory=dict)
 
     def passes(self, asked: Sequence[Asked]) -> bool:
-        """Whether the first one passes; the others start at the same time."""
+        """Whether the first passes; the others start at the same time."""
         if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
             return self._verdict(asked[0])
         first = self._begun(asked[0])
@@ -41,7 +41,7 @@ class Judge:
         return passed
 
     def _begun(self, one: Asked) -> Future[bool]:
-        """In a thread that nothing waits for at the end of the program; the check ends with that, too."""
+        """Start a check in a daemon thread: the program's end does not wait for it, and ends the check."""
         key = (one.at.tree, one.again)
         if key not in self._running:
             future = self._running[key] = Future[bool]()
@@ -55,14 +55,14 @@ class Judge:
             future.set_exception(error)
 
     def _verdict(self, one: Asked) -> bool:
-        """What it prints is in its log: of several checks, nobody could tell which one speaks."""
+        """The output only goes to its log: with several checks, nobody could tell which one printed it."""
         reuse: Reuse = "green" if one.again else "all"
         verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse)
         assert verdict.tree == one.at.tree
         return verdict.passed
 
     def red(self, tree: str) -> CheckResult | None:
-        """The check that failed there, as it was kept."""
+        """The stored result of the check that failed on this tree."""
         verdict = kept_verdict(self.farm, tree, self.checks)
         return verdict.failed if verdict else None
 
@@ -73,7 +73,7 @@ def one_line(text: str) -> str:
 
 
 def tail_of(result: CheckResult) -> tuple[str, ...]:
-    """The last lines of its log, as a message may hold them."""
+    """The last lines of its log, made printable for a message."""
     if result.changed:
         return result.changed
     lines = _last_bytes(result.log).decode("utf-8", "replace").splitlines()

@@ -1,6 +1,4 @@
-"""The landing queue on disk: one small file, written whole at each step, so that a killed run can be
-continued.
-"""
+"""The landing queue on disk: one small file, rewritten at each step, so that a killed run can continue."""
 
 from __future__ import annotations
 
@@ -27,9 +25,9 @@ _ABOUT = "It only names what waits to land. No work is lost with it: the branche
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One branch as it was put into the queue: later commits of its builder are another landing.
+    """One branch as it was queued: later commits of its builder would be another landing.
 
-    `made_at` tells the builder from another one that has its id by now.
+    `made_at` tells the builder from a later one with the same id.
     """
 
     id: str
@@ -41,7 +39,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Move(Struct, frozen=True, forbid_unknown_fields=True):
-    """The target is about to go from `before` to `after`, with `ids`, whose tree has passed."""
+    """The target is about to go from `before` to `after`, with `ids`, whose tree passed."""
 
     before: ObjectName
     after: ObjectName
@@ -49,7 +47,7 @@ class Move(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Landed(Struct, frozen=True, forbid_unknown_fields=True):
-    """`commit` is what the target was moved to, `tree` what the check passed on."""
+    """`commit` is what the target moved to, `tree` is what passed the check."""
 
     id: str
     commit: ObjectName
@@ -57,9 +55,9 @@ class Landed(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Returned(Struct, frozen=True, forbid_unknown_fields=True):
-    """What did not land, and goes back to its builder. `told` is how the message was delivered.
+    """What did not land, and goes back to its builder. `told` says how the message was delivered.
 
-    `sent_at` is when somebody began to send it, who may have been killed before that was known.
+    `sent_at` is when sending began; that process may have been killed before `told` was recorded.
     """
 
     id: str
@@ -72,14 +70,15 @@ class Returned(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Queue(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `line` says holds of the branch `into` at the commit `head`.
+    """The queue for the branch `into` at the commit `head`; `line` says who waits and what is known.
 
-    `checkout` is a linked worktree of the person's own, None for the main checkout.
+    `checkout` is a linked worktree of the user's own, None for the main checkout.
 
-    `passed` are the trees of what `line` holds, group by group. `sifted`: who waits was merged with `head`
-    alone, to see conflicts. `present` are those whose work the target had already. `closed`: it was worked
-    off, and whoever comes now begins another one. `commands` are the checks that `passed` is said of.
-    `left_at`: when it was left to another process, which has not begun yet. `problem` is why it stopped.
+    `passed` are the trees of what `line` holds, one for each group. `sifted`: everyone waiting was tried
+    against `head` alone, to see conflicts. `present` are those whose work the target already had. `closed`:
+    it was worked off, and whoever joins now starts another. `commands` are the checks that `passed` is about.
+    `left_at` is when it was handed to another process, which has not started yet. `problem` says why it
+    stopped.
     """
 
     into: str
@@ -105,9 +104,9 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Store:
-    """`file` under a lock: another process may add to the queue while it is worked on.
+    """Reads and writes `file` under a lock: another process may add to the queue while it is worked on.
 
-    `began` binds it to the queue that began then. One that was put there after an abort is somebody else's.
+    `began` binds the store to the queue started then; a queue started after an abort is somebody else's.
     """
 
     def __init__(self, file: Path, began: float | None = None) -> None:
@@ -135,7 +134,7 @@ class Store:
         return queue
 
     def put(self, make: Callable[[Queue | None], Queue]) -> Queue:
-        """A new queue, or more in the one that is there."""
+        """Store a new queue, or the existing one with more in it."""
         with self._alone():
             queue = make(self.read())
             store(self.file, queue)
@@ -150,27 +149,27 @@ class Store:
 
 
 def _is_whole(queue: Queue) -> bool:
-    """What one part of it names, the others know."""
+    """Whether its parts agree: every id that is named has an entry."""
     held, moving = queue.line.held_ids(), queue.moving.ids if queue.moving else ()
     known = {id for id, entry in queue.entries.items() if id == entry.id}
     return {*held, *queue.line.ids(), *moving} <= known and len(queue.passed) == len(queue.line.held)
 
 
 def at_new_head(queue: Queue, head: str, touched: tuple[str, ...]) -> Queue:
-    """Somebody else's commits are on the target."""
+    """The queue after somebody else's commits moved the target."""
     line = with_moved_target(queue.line, touched)
     return structs.replace(queue, head=head, line=line, passed=(), sifted=False)
 
 
 def under_commands(queue: Queue, commands: tuple[str, ...]) -> Queue:
-    """The checks are others now: nothing has passed them yet."""
+    """The queue under other checks, which nothing has passed yet."""
     if commands == queue.commands:
         return queue
     return structs.replace(at_new_head(queue, queue.head, ()), commands=commands)
 
 
 def after_move(queue: Queue, *, landed: bool) -> Queue:
-    """The move that was begun has been made, or never was."""
+    """The queue after the move that was begun was made, or turned out never to have been."""
     move = queue.moving
     assert move is not None
     queue = structs.replace(queue, moving=None)
@@ -178,7 +177,7 @@ def after_move(queue: Queue, *, landed: bool) -> Queue:
         return queue
     groups = len(queue.line.held)
     if not set(move.ids) <= set(queue.line.held_ids()):
-        # Other checks hold by now, so that it waits again: it is found there as landed already.
+        # The checks have changed, so it waits again, and will be found to have landed already.
         return structs.replace(queue, head=move.after, sifted=False)
     line = with_landed(queue.line, move.ids)
     gone = groups - len(line.held)
@@ -194,13 +193,13 @@ def after_move(queue: Queue, *, landed: bool) -> Queue:
 
 
 def returned(queue: Queue, one: Returned) -> Queue:
-    """It is no longer waiting."""
+    """The queue without it, and with it among the returned."""
     queue = _without(queue, one.id)
     return structs.replace(queue, returned=(*queue.returned, one))
 
 
 def _without(queue: Queue, id: str) -> Queue:
-    """If it was held, what else was held waits again: no tree without it has passed."""
+    """If it was held, everything held waits again, because no tree without it has passed."""
     line = queue.line
     passed = queue.passed
     if id in line.held_ids():
@@ -209,7 +208,7 @@ def _without(queue: Queue, id: str) -> Queue:
 
 
 def with_newer(queue: Queue, entry: Entry, risk: float, clashes: tuple[str, ...]) -> Queue:
-    """Another commit of one that is in the line, at the same place of it; nothing is known of it yet."""
+    """Replace the commit of one in the line, which keeps its place; nothing is known about it yet."""
     line = queue.line
     known = [*line.waiting, *(one for group in line.held for one in group)]
     place = next(one for one in known if one.id == entry.id)
@@ -224,7 +223,7 @@ def with_newer(queue: Queue, entry: Entry, risk: float, clashes: tuple[str, ...]
 
 
 def withdrawn(queue: Queue, id: str) -> Queue:
-    """Whoever put it in wants it out again."""
+    """The queue without one that whoever queued it took out again."""
     landed = any(one.id == id for one in queue.landed)
     if landed or (queue.moving and id in queue.moving.ids):
         what = f"{id} {'has landed' if landed else 'is landing at this moment'}"
@@ -233,7 +232,7 @@ def withdrawn(queue: Queue, id: str) -> Queue:
 
 
 def closed(queue: Queue) -> Queue:
-    """Unless somebody was added at the last moment."""
+    """The queue closed, unless somebody was added at the last moment."""
     waits = queue.line.waiting or any(one.told is None for one in queue.returned)
     return queue if waits else structs.replace(queue, closed=True)
 

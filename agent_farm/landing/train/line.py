@@ -1,10 +1,10 @@
-"""The queue as a value: who waits, what checks have said, and what is to be done next.
+"""The queue as a value: who waits, what checks have said, and what to do next.
 
-Nothing here knows git or a check. Every decision follows from the value alone, so that a queue which was
-killed goes on as if nothing had happened.
+Nothing here knows about git or checks. Every decision follows from the value alone, so a queue whose process
+was killed continues as if nothing had happened.
 
-What has passed is not always landed at once. It is held, the next checks build on it, and it lands when that
-overtakes nobody who waits longer too often. So the order of checks is free, and that of landings is not.
+What has passed does not always land at once. It is held, and later checks build on it; it lands once that
+overtakes nobody who has waited longer too often. So checks may run in any order, but landings may not.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ _RUNS_THAT_BLAME = 2
 
 
 class Waiting(Struct, frozen=True, forbid_unknown_fields=True):
-    """`age`: its place in the queue, the oldest lowest. `risk`: how likely its check is to fail.
+    """`age`: its place in the queue, lowest for the oldest. `risk`: how likely its check is to fail.
 
-    `clashes`: those that cannot be merged together with it. `overtaken`: how many younger ones landed before
-    it.
+    `clashes`: those it cannot be merged together with. `overtaken`: how many younger ones landed before it.
     """
 
     id: str
@@ -34,17 +33,17 @@ class Waiting(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Red(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of `members` fails. `runs`: red checks of exactly the target, what is held, and all of them."""
+    """At least one of `members` fails. `runs` counts red checks of the target, what is held, and them all."""
 
     members: tuple[str, ...]
     runs: int
 
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """`held`: groups that passed, each together with the target and those before it.
+    """`held`: groups that passed, each together with the target and the groups before it.
 
-    `proven`: the target's own tree has passed; `target_runs`: how often it was red instead. `flaky` are the
-    groups whose check was red, and green when it was run again.
+    `proven`: the target's own tree has passed; `target_runs`: how often it was red instead. `flaky`: groups
+    whose check was red and, run again, green.
     """
 
     waiting: tuple[Waiting, ...] = ()
@@ -66,9 +65,10 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Check(Struct, frozen=True):
-    """Check the target, what is held, and `group`, merged in this order; with nobody, the target alone.
+    """Check the target, what is held, and `group`, merged in this order; an empty group checks the target
+    alone.
 
-    `again`: it was red once on the very same tree.
+    `again`: it has been red once on the very same tree.
     """
 
     group: tuple[str, ...]
@@ -76,13 +76,13 @@ class Check(Struct, frozen=True):
 
 
 class Land(Struct, frozen=True):
-    """The first of the held ones whose tree has passed."""
+    """Land the first held groups, whose tree has passed."""
 
     ids: tuple[str, ...]
 
 
 class Blame(Struct, frozen=True):
-    """Alone on what has passed, it was red twice."""
+    """It was red twice, alone on what has passed."""
 
     id: str
 
@@ -118,7 +118,7 @@ def next_step(line: Line) -> Step:
 
 
 def _groups_that_may_land(line: Line) -> int:
-    """The longest beginning of what is held that overtakes nobody more often than is allowed."""
+    """How many of the held groups can land without overtaking anybody more often than allowed."""
     for number in range(len(line.held), 0, -1):
         first = [one for group in line.held[:number] for one in group]
         behind = [*line.waiting, *(one for group in line.held[number:] for one in group)]
@@ -132,14 +132,14 @@ def _overtaken(one: Waiting, landing: Iterable[Waiting]) -> int:
 
 
 def order_of(line: Line) -> list[Waiting]:
-    """Suspects first, then the safest, the oldest first among equals."""
+    """Suspects first, then those with the lowest risk; the oldest first among equals."""
     suspected = {id: number for number, red in enumerate(line.reds) for id in red.members}
     last = len(line.reds)
     return sorted(line.waiting, key=lambda one: (suspected.get(one.id, last), round(one.risk, 2), one.age))
 
 
 def _row(line: Line) -> list[Waiting]:
-    """Who can be checked now. Of two that clash, the younger waits for what becomes of the older."""
+    """Those that can be checked now. Of two that clash, the younger waits for the outcome of the older."""
     held = set(line.held_ids())
     row = []
     for one in order_of(line):
@@ -151,7 +151,7 @@ def _row(line: Line) -> list[Waiting]:
 
 
 def _group(line: Line, row: Sequence[Waiting]) -> tuple[str, ...]:
-    """The leading ones that the next check takes."""
+    """The leading ones for the next check."""
     red = next((red for red in line.reds if row[0].id in red.members), None)
     suspects = sum(one.id in red.members for one in row) if red else 0
     size = first_group([one.risk for one in row], suspects)
@@ -168,7 +168,7 @@ def with_red(line: Line, group: Sequence[str]) -> Line:
 
 
 def with_green(line: Line, group: Sequence[str]) -> Line:
-    """The check with `group` was green: it is held."""
+    """The check with `group` was green: the group is held."""
     known = line.red(group)
     failed = known.runs if known else 0 if group else line.target_runs
     flaky = (*line.flaky, tuple(group)) if failed else line.flaky
@@ -182,13 +182,13 @@ def with_green(line: Line, group: Sequence[str]) -> Line:
         line,
         waiting=tuple(one for one in line.waiting if one.id not in passed),
         held=(*line.held, tuple(by_id[id] for id in group)),
-        # the tree of what is left is the one that was red, unless others than members came on
+        # the rest is exactly what was red, unless the group also had others in it
         reds=tuple(Red(ids, red.runs if passed <= set(red.members) else 0) for red, ids in left if ids),
     )
 
 
 def with_landed(line: Line, ids: Iterable[str]) -> Line:
-    """The first of what was held are on the target now."""
+    """The first of those held are on the target now."""
     gone = set(ids)
     landed = [one for group in line.held for one in group if one.id in gone]
 
@@ -200,7 +200,7 @@ def with_landed(line: Line, ids: Iterable[str]) -> Line:
 
 
 def without(line: Line, id: str) -> Line:
-    """It was blamed, or does not merge: what was red with it is explained, or unknown again."""
+    """It was blamed, or does not merge: a red check that it was part of tells nothing about the others."""
     return structs.replace(
         line,
         waiting=tuple(one for one in line.waiting if one.id != id),
@@ -209,10 +209,10 @@ def without(line: Line, id: str) -> Line:
 
 
 def with_moved_target(line: Line, touched: Iterable[str]) -> Line:
-    """Somebody else's commit is on the target, which touches files of `touched`.
+    """Somebody else's commit is on the target, and touches files of `touched`.
 
-    What was held waits again. Of the touched ones nothing is known any more; of the others, that one fails,
-    until a check of the new tree says so.
+    What was held waits again. Nothing is known about the touched ones any more; of a red group without them,
+    one still fails, until a check of the new tree says otherwise.
     """
     some = set(touched)
     back = (one for group in line.held for one in group)
@@ -227,7 +227,7 @@ def with_moved_target(line: Line, touched: Iterable[str]) -> Line:
 
 
 def with_clash(line: Line, id: str, others: Iterable[str]) -> Line:
-    """It merges with the target, and not with all of these together."""
+    """It merges with the target, but not with all of these together."""
     some = set(others)
     return structs.replace(
         line,
@@ -239,6 +239,6 @@ def with_clash(line: Line, id: str, others: Iterable[str]) -> Line:
 
 
 def with_added(line: Line, more: Iterable[Waiting]) -> Line:
-    """At the end of the queue; one that is already in it keeps its place."""
+    """Put them at the end of the queue; one that is already in it keeps its place."""
     known = {*line.ids(), *line.held_ids()}
     return structs.replace(line, waiting=(*line.waiting, *(one for one in more if one.id not in known)))

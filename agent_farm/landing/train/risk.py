@@ -1,6 +1,6 @@
-"""How likely each branch's check is to fail, before it is run; and the record behind the estimate.
+"""Estimates how likely each branch's check is to fail, and keeps the record behind the estimate.
 
-A wrong estimate costs checks, but lands nothing: only checks decide.
+A wrong estimate costs checks, but never lands anything: only checks decide.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from agent_farm.documents import load_if_whole, store
 
 # Without a record: 28 % of agents' pull requests conflict with their target.
 _USUAL = 0.28
-_WEIGHT = 10.0  # checks that the record needs to count as much as that
+_WEIGHT = 10.0  # the number of checks at which the record counts as much as that
 _LARGE = 20  # files
 _MOST_BUILDERS = 500
 _MOST_CONTESTS = 200
-_OF_A_CHECK = 0.5  # what a comparison that was won or lost counts, beside a check
+_OF_A_CHECK = 0.5  # how much winning or losing a comparison counts, relative to a check
 _LEAST, _GREATEST = 0.01, 0.95
 
 
 class Tally(Struct, frozen=True):
-    """`failed_tip` is the commit with which it was blamed last; `won` and `lost` are comparisons."""
+    """`failed_tip` is the last commit it was blamed for; `won` and `lost` count comparisons."""
 
     landed: int = 0
     blamed: int = 0
@@ -33,15 +33,15 @@ class Tally(Struct, frozen=True):
     lost: int = 0
 
     def chance(self, before: float) -> float:
-        """That the next one fails, where `before` is what one would think without these."""
+        """The chance that the next check fails; `before` is the estimate without this record."""
         bad = self.blamed + _OF_A_CHECK * self.lost
         return (bad + _WEIGHT * before) / (self.landed + bad + _OF_A_CHECK * self.won + _WEIGHT)
 
 
 class Record(Struct, frozen=True):
-    """How landings and comparisons in this repository ended: in all, by runtime and by builder.
+    """How landings and comparisons in this repository ended: in total, by runtime and by builder.
 
-    `contests` are the comparisons that count already, whoever keeps one of theirs again.
+    `contests` are the comparisons already counted, in case one is kept again.
     """
 
     all: Tally = Tally()
@@ -51,7 +51,7 @@ class Record(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What is known of a branch. `proof`: its own check, on the target's commit (`here`) or an older one."""
+    """What is known about a branch. `proof`: its own check's result, on this target (`here`) or an older."""
 
     id: str
     runtime: str
@@ -87,12 +87,12 @@ def _risk(one: Facts, counts: Mapping[str, int], record: Record) -> float:
 
 
 def load_record(file: Path) -> Record:
-    """None is kept where it cannot be read: it only helps to guess."""
+    """An empty one if it cannot be read: it only improves guesses."""
     return load_if_whole(file, Record) or Record()
 
 
 def note_end(file: Path, id: str, runtime: str, *, failed_tip: str | None) -> None:
-    """It landed, or was blamed with this commit."""
+    """Count a landing, or that it was blamed for this commit."""
 
     def counted(tally: Tally) -> Tally:
         if failed_tip is None:
@@ -106,7 +106,7 @@ def note_end(file: Path, id: str, runtime: str, *, failed_tip: str | None) -> No
 
 
 def note_contest(file: Path, at: float, winner: str, runtimes: Mapping[str, str]) -> None:
-    """One was kept of those in `runtimes`, which were compared `at` that time; said again, it counts once."""
+    """Count that `winner` was kept of those in `runtimes`, compared `at` that time; counts only once."""
 
     def won(tally: Tally) -> Tally:
         return structs.replace(tally, won=tally.won + 1)
@@ -125,7 +125,7 @@ def note_contest(file: Path, at: float, winner: str, runtimes: Mapping[str, str]
 
 
 def _with(before: Record, id: str, runtime: str, counted: Callable[[Tally], Tally]) -> Record:
-    """The builder's tally and its runtime's, each as `counted` makes it."""
+    """The record with the tallies of the builder and its runtime replaced by what `counted` returns."""
     builders = {name: before.builders[name] for name in [*before.builders][-_MOST_BUILDERS:]}
     own = counted(builders.pop(id, Tally()))
     runtimes = {**before.runtimes, runtime: counted(before.runtimes.get(runtime, Tally()))}

@@ -1,4 +1,4 @@
-"""The world of the landing queue: this repository, its checks, and the builders."""
+"""The landing queue's world for this repository: its checks and its builders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GiveBack = Callable[[BuilderRecord, Queue, Returned], str]
 
 @dataclass
 class FarmWorld:
-    """`give_back` sends a message to a builder and says how that went."""
+    """`give_back_to` sends a message to a builder and says how that went."""
 
     farm: Farm
     checkout: Checkout
@@ -64,7 +64,7 @@ class FarmWorld:
             )
         return head.commit
 
-    # who can be merged at all
+    # which branches can be merged at all
 
     def sift(self, queue: Queue) -> Mapping[str, Returned | None]:
         repository, found = self.farm.repository, dict[str, Returned | None]()
@@ -92,10 +92,10 @@ class FarmWorld:
             return Returned(record.id, "refused", error.sentence, error.evidence)
         return None
 
-    # what is checked, and lands
+    # what is checked, and what lands
 
     def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash | Returned:
-        """Made on what was made before: a longer row starts where a shorter one ended."""
+        """Built on what was composed before: a longer row starts where a shorter one ended."""
         current: Composed | Clash | Returned = Composed(
             queue.head, commit_trees(self.farm.repository, [queue.head])[queue.head]
         )
@@ -118,13 +118,13 @@ class FarmWorld:
                 commit = making.after(on.commit)
         except MergeConflicts as error:
             return Clash(entry.id, error.evidence)
-        except (HookRefused, MergeRefused) as error:  # of this branch alone: the others go on
+        except (HookRefused, MergeRefused) as error:  # concerns this branch alone: the others go on
             return Returned(entry.id, "refused", error.sentence, error.evidence)
         return Composed(commit, commit_trees(self.farm.repository, [commit])[commit])
 
     @contextmanager
     def _review(self, hooks: Hooks | None) -> Iterator[Review]:
-        """Whoever shows something to hooks has the place where they see it for itself."""
+        """Hooks run in a place of their own; the landing lock keeps others out of it."""
         if hooks is None:
             yield Review()
             return
@@ -151,7 +151,7 @@ class FarmWorld:
         return Returned(id, "red", f"{what}, twice", tail_of(red), str(red.log))
 
     def last_words(self) -> tuple[str, ...]:
-        """Of the check that was red on the target itself."""
+        """The end of the check's log, of the check that was red on the target itself."""
         red = self._judge.red(commit_trees(self.farm.repository, [head := self.head()])[head])
         return (*tail_of(red), str(red.log)) if red else ()
 
@@ -214,7 +214,7 @@ class FarmWorld:
                 self.notes += mark_landed(self.farm, record, self.checkout.path)
         try:
             self.notes += hooks.run("post-merge", "1" if queue.strategy == "squash" else "0")
-        except HookRefused as error:  # it has landed, whatever this hook returns
+        except HookRefused as error:  # the work has landed, whatever this hook returns
             self.notes += [error.what, *error.evidence]
 
     def has_landed(self, queue: Queue, move: Move) -> bool:
@@ -234,7 +234,7 @@ class FarmWorld:
     def give_back(self, queue: Queue, one: Returned) -> str:
         record = _builder_of(queue.entries[one.id], self.farm.registry.read())
         if record is None:
-            return "nobody is there"
+            return "its builder is gone"
         if one.sent_at is None:
             note(self.farm, record, "returned", one.what)
         return self.give_back_to(record, queue, one)
@@ -247,7 +247,7 @@ class FarmWorld:
 
 
 def files_of(farm: Farm, head: str, tips: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """What each branch changes since it left what `head` is on."""
+    """The files that each branch changes since it left the history of `head`."""
     bases = {id: merge_base(farm.repository, head, tip) for id, tip in tips.items()}
     trees = commit_trees(farm.repository, [*tips.values(), *(base for base in bases.values() if base)])
     changes = {id: (trees[base], trees[tips[id]]) for id, base in bases.items() if base}
@@ -256,7 +256,7 @@ def files_of(farm: Farm, head: str, tips: Mapping[str, str]) -> dict[str, frozen
 
 
 def _builder_of(entry: Entry, records: Mapping[str, BuilderRecord]) -> BuilderRecord | None:
-    """None where it was removed, also when another one has its id by now."""
+    """None if it was removed, even if another builder has its id now."""
     record = records.get(entry.id)
     return record if record is not None and record.created_at == entry.made_at else None
 

@@ -1,4 +1,4 @@
-"""Asking machines for a verb: one call for each, and the parts that `run` has yielded there."""
+"""Asks machines to run a verb: one call to each, and the parts that `run` yielded there."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agent_farm.operations.shown import BuilderShown
 from agent_farm.runtimes import get_adapter
 from agent_farm.ssh.ssh_url import Address
 
-_WITH_KEYS = ("resume", "setup")  # what they start has the environment of a builder
+_WITH_KEYS = ("resume", "setup")  # what these start gets a builder's environment
 _WAITING_SECONDS = 24 * 3600.0
 _STARTING_SECONDS = 600.0
 _LOOK_SECONDS = 15.0
-_LATE_SECONDS = 5.0  # of a machine that has not answered before
+_LATE_SECONDS = 5.0  # for a machine that has not answered before
 
 Verb = Operation[Any, Any]
 
@@ -38,9 +38,9 @@ def with_ids(request: Any, ids: Sequence[str]) -> Any:
 def ask_each(
     verb: Verb, context: Context, book: Book, request: Any, ids: Sequence[str], *, alone: bool = True
 ) -> Iterator[Any]:
-    """One call for each machine; what cannot be asked of one stops none of the others.
+    """One call to each machine; a failure does not stop the others.
 
-    With one builder only (and nothing else to tell of, `alone`) its error is the answer.
+    With a single builder, and nothing else to report (`alone`), its error is raised.
     """
     hosts: dict[str, list[str]] = {}
     for id in ids:
@@ -61,9 +61,7 @@ def ask_each(
 def _answers(
     verb: Verb, questions: Mapping[str, Callable[[], Any]]
 ) -> Iterator[tuple[str, Any | AgentFarmError]]:
-    """All at once, except calls that wait, which run one after another so that an interrupt ends them at
-    once.
-    """
+    """All at once; but calls that wait run one after another, so that an interrupt ends them immediately."""
     if len(questions) > 1 and not verb.waits:
         yield from as_asked(questions, workers=len(questions))
         return
@@ -88,7 +86,7 @@ def _failed(verb: Verb, ids: Sequence[str], error: AgentFarmError) -> Iterator[A
 def ask_machine(
     verb: Verb, context: Context, book: Book, request: Any, host: str, ids: Collection[str]
 ) -> Any:
-    """Its answer, which is about these builders and no other."""
+    """The machine's answer; refused if it names any other builder than these."""
     seconds = _STARTING_SECONDS
     if verb.pool == "look":
         machine = book.machine(host)
@@ -113,10 +111,10 @@ def ask_machine(
 
 
 def keys_of(context: Context, runtime: str | None) -> dict[str, str]:
-    """What of the caller's environment a builder of that runtime would get here: its keys, and env.pass."""
+    """The variables of the caller that a builder of that runtime would get here: its keys, and env.pass."""
     names = tuple(context.farm.settings.agreed("env.pass"))
     if runtime is not None:
-        with suppress(ValueError):  # one that is known there alone
+        with suppress(ValueError):  # a runtime known only there
             cli = get_adapter(runtime, context.farm.root).cli
             names = (*names, *cli.own_variables(context.environ, None))
     return {name: context.environ[name] for name in names if context.environ.get(name)}
@@ -141,7 +139,7 @@ def _ids_in(answer: Any) -> Iterator[str]:
 
 
 def _as_here(address: Address, part: Any) -> Any:
-    """Builders say where they are, and what has failed there is told like an error of that machine."""
+    """The part with its machine: builders get their host, failures become errors of that machine."""
     if isinstance(part, BuilderShown):
         return structs.replace(part, host=address.host)
     if isinstance(part, Failure):
@@ -152,7 +150,7 @@ def _as_here(address: Address, part: Any) -> Any:
 
 
 def _with_parts(answer: Any, change: Callable[[Any], Any]) -> Any:
-    """With `change` made to the answer itself, and to each part of it."""
+    """The answer with `change` applied to itself and each of its parts."""
     changed: dict[str, Any] = {}
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
@@ -164,7 +162,7 @@ def _with_parts(answer: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _parts(verb: Verb, answer: Any) -> Iterator[Any]:
-    """As `run` has yielded them there."""
+    """The parts that `run` yielded there."""
     if verb.collect is only:
         yield answer
         return

@@ -1,6 +1,6 @@
-"""`fleet_checkpoint`: fetches what is new in the work of builders on other machines.
+"""`fleet_checkpoint`: fetch what is new in the work of builders on other machines.
 
-The farm's server does it every 15 to 30 s while builders are elsewhere. Each machine is asked once, and one
+The farm's server does this every 15 to 30 s while builders are elsewhere. Each machine is asked once, and one
 fetch brings what has changed. A new checkpoint is checked before it replaces the old one.
 """
 
@@ -40,7 +40,7 @@ Came = dict[str, str | AgentFarmError]
 
 
 class AtHome(Answer):
-    """A builder whose last checkpoint is current; `new`: something was fetched."""
+    """A builder whose last checkpoint is up to date; `new`: something was fetched."""
 
     id: str
     new: bool
@@ -72,8 +72,9 @@ def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Fa
 
 
 def bring_home(farm: Farm, book: Book, only: str | None = None, *, backs_off: bool = False) -> Came:
-    """The commit of each builder's checkpoint now, or why there is no new one; of one machine. With
-    `backs_off`, checkpoints refused not long ago are left out.
+    """Each builder's current checkpoint, or why there is no new one; `only` limits it to one machine.
+
+    With `backs_off`, checkpoints that were refused recently are skipped.
     """
     hosts = {
         host for host, machine in book.machines.items() if machine.problem is None and only in (None, host)
@@ -94,7 +95,7 @@ def _wanted(book: Book, host: str) -> list[str]:
 
 
 def _from_machine(farm: Farm, book: Book, host: str, ids: list[str], backs_off: bool = False) -> Came:
-    """Of those that are still there by now: another one may have placed some elsewhere meanwhile."""
+    """Only for those still there: another process may have placed some elsewhere in the meantime."""
     with checkpoint_lock(farm, host):
         book, at = read_book(farm), time.time()
         wanted = _wanted(book, host)
@@ -110,7 +111,7 @@ def checkpoint_lock(farm: Farm, host: str) -> AbstractContextManager[int]:
 
 
 def take_over(farm: Farm, book: Book, host: str, id: str, *, interrupt: bool) -> str:
-    """The commit of all it had when it was ended there, for another machine. Called under the lock."""
+    """End the builder there; returns the commit of all it had. Called under the lock."""
     at, asked = time.time(), {"id": id, "interrupt": interrupt}
     answer = answer_of(Copies, call(book, host, "hand_over", asked, seconds=_SECONDS), host)
     found = _take(farm, book, host, [id], answer, at)[id]
@@ -140,7 +141,7 @@ def _take(
 
 
 def _none(host: str, id: str) -> AgentFarmError:
-    return Unreachable(f"{host} has not said what {id} has")
+    return Unreachable(f"{host} sent no checkpoint of {id}")
 
 
 def _destinations(book: Book, host: str, made: Mapping[str, str]) -> dict[str, str]:
@@ -150,7 +151,7 @@ def _destinations(book: Book, host: str, made: Mapping[str, str]) -> dict[str, s
 
 
 def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapping[str, str]) -> Came:
-    """All in one; where one of them cannot be had, each alone."""
+    """Fetch all at once; if that fails, each one alone."""
     if not new:
         return {}
     try:
@@ -167,8 +168,8 @@ def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapp
 
 
 def _look_at(farm: Farm, host: str, refs: Mapping[str, str]) -> Came:
-    """One that is not what it should be is dropped, and the last one stays; so is one of a builder that was
-    placed elsewhere since."""
+    """Check fetched checkpoints. A bad one, or one of a builder placed elsewhere since, is dropped, and the
+    last one stays."""
     coming = {id: coming_ref(ref) for id, ref in refs.items()}
     read = read_checkpoints(farm.repository, list(coming.values()), most_bytes=most_fetched(farm))
     came: Came = {id: _believed(read[coming[id]], id) for id in refs}
@@ -183,7 +184,7 @@ def _look_at(farm: Farm, host: str, refs: Mapping[str, str]) -> Came:
 
 
 def _keep(farm: Farm, good: Mapping[str, tuple[str, str, str]]) -> Came:
-    """All at once; where git refuses one, say for a lock that a killed git left, each alone."""
+    """Keep all at once; if git refuses (because of a lock that a killed git left, say), each one alone."""
     try:
         if good:
             keep(farm.repository, {come: (ref, commit) for come, ref, commit in good.values()})

@@ -1,4 +1,4 @@
-"""`fleet_up`, `fleet_join`, `fleet_down`: a Ray cluster beneath the fleet, started here or elsewhere."""
+"""`fleet_up`, `fleet_join`, `fleet_down`: a Ray cluster for the fleet, started here or elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
 
-_PERSONS: frozenset[Door] = frozenset({"terminal"})  # it opens this machine to others, as this person
+_PERSONS: frozenset[Door] = frozenset({"terminal"})  # they open this machine to others in the user's name
 _CLUSTER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}):([0-9]{1,5})")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?")
@@ -65,7 +65,7 @@ class FleetJoin(Request):
 
 
 class ClusterUp(Answer):
-    """`join` is the line that makes HOST one of its machines, where other machines can reach it."""
+    """`join` is the command that adds HOST to the cluster, if other machines can reach it."""
 
     cluster: str
     machines: tuple[Room, ...]
@@ -80,7 +80,7 @@ class Joined(Answer):
 
 
 class FleetDown(Answer):
-    """`ended`: a node of it ran here."""
+    """`ended`: one of its nodes ran here and was ended."""
 
     cluster: str
     ended: bool

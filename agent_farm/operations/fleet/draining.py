@@ -1,4 +1,4 @@
-"""`fleet_drain`: a machine takes no new builders; its work comes home, its builders continue elsewhere."""
+"""`fleet_drain`: take a machine out of use: no new builders, its work comes home, builders move elsewhere."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Marked(Struct, frozen=True):
 
 
 class Stays(Struct, frozen=True):
-    """`at_home`: its work was just fetched."""
+    """`at_home`: its work was fetched just now."""
 
     id: str
     state: str
@@ -66,7 +66,7 @@ class Moved(Struct, frozen=True):
 
 
 class Drained(OfSeveral):
-    """`moved` are builders that go on elsewhere, `stay` those that are still there."""
+    """`moved` are builders that continue elsewhere, `stay` those that are still there."""
 
     host: str
     draining: bool
@@ -102,9 +102,9 @@ def _collect(parts: Sequence[Part]) -> Drained:
 def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
     farm, host = context.farm, request.host
     if request.undo and (request.move or request.on or request.interrupt):
-        raise UsageError("--undo stands alone", hint="af fleet drain --help")
+        raise UsageError("--undo cannot be combined with other options", hint="af fleet drain --help")
     if request.on == host:
-        raise UsageError(f"{host} is the machine to be drained", hint="af fleet drain --help")
+        raise UsageError(f"{host} is the machine being drained", hint="af fleet drain --help")
     moves = request.move or request.on is not None
     if request.interrupt and not moves:
         raise UsageError("--interrupt needs --move or --on", hint="af fleet drain --help")
@@ -122,12 +122,12 @@ def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
         except (AgentFarmError, OSError) as problem:
             error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
             yield Failure.of(one.record.id, error)
-    if moves:  # so that nothing of them is left to come
+    if moves:  # so that none of their work is left to fetch
         bring_home(farm, refresh(farm, {host}), host)
 
 
 def _mark(farm: Farm, host: str, *, draining: bool) -> None:
-    """A machine of a cluster drains for all farms that use it."""
+    """A cluster's machine drains for all farms that use it."""
     book = read_book(farm)
     if book.cluster is not None and (host not in book.machines or is_of_cluster(book.machines[host])):
         engine = engine_of(book.cluster)
@@ -149,7 +149,7 @@ def _stays(one: Builder, came: dict[str, str | AgentFarmError]) -> Stays:
 
 
 def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Moved | Stays:
-    """Ended there first, so that nothing is added to the work that comes home and continues elsewhere."""
+    """Ends the builder there first, so that it adds nothing to the work that is moved."""
     id, farm = one.record.id, context.farm
     if one.status.state == "unknown":
         raise AgentFarmError(f"{id} cannot be asked", why=one.status.reason, hint=f"af status {id}")
@@ -171,7 +171,7 @@ def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Mov
 
 
 def _require_room(book: Book, host: str, on: str) -> None:
-    """Before it is ended."""
+    """Checked before the builder is ended."""
     try:
         require_room(book, on, silent(book))
     except NoRoom as error:
@@ -182,7 +182,7 @@ def _require_room(book: Book, host: str, on: str) -> None:
 
 
 def _go_on_there(context: Context, one: Builder) -> None:
-    """It could not be placed elsewhere: it runs again where it is, if it has been stopped."""
+    """Start it again where it was, if it was stopped and could not be placed elsewhere."""
     id, host = one.record.id, str(one.host)
     book = refresh(context.farm, {host})
     placed = book.on(host).get(id)

@@ -1,4 +1,4 @@
-"""A verb for builders on any machine: those here by its own `run`, those elsewhere as it declares."""
+"""Runs a verb for builders on any machine: here by its own `run`, elsewhere as it declares."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Verb = Operation[Any, Any]
 
 
 def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
-    """What `run` yields. The caller has seen that the farm has a fleet."""
+    """Yields what `run` yields. The caller has checked that the farm has a fleet."""
     book = read_book(context.farm)
-    if verb.name in _OVER_ALL:  # what few verbs need, they load
+    if verb.name in _OVER_ALL:  # loaded only for the few verbs that need it
         from agent_farm.operations.fleet.over_all import over_all
 
         if (over := over_all(verb, request)) is not None:
@@ -90,7 +90,7 @@ def refused(book: Book, verb: str, id: str) -> AgentFarmError:
 
 
 def elsewhere_of(farm: Farm, id: str) -> tuple[Book, str, str] | None:
-    """The book, the whole id and the machine of a builder that is not here."""
+    """The book, the full id and the machine of a builder that is elsewhere; None if it is here or unknown."""
     if not farm.paths.fleet.exists():
         return None
     book = read_book(farm)
@@ -99,7 +99,7 @@ def elsewhere_of(farm: Farm, id: str) -> tuple[Book, str, str] | None:
 
 
 def host_of(context: Context, request: Any) -> str | None:
-    """The machine that a request is about, the first one of several; None: this one."""
+    """The machine that a request is about, of several the first; None for this one."""
     if not {"id", "ids"} & {*request.__struct_fields__}:
         return None
     book = read_book(context.farm)
@@ -111,7 +111,7 @@ def host_of(context: Context, request: Any) -> str | None:
 
 
 def _whose(context: Context, book: Book, request: Any, *, removed: bool) -> tuple[list[str], list[str]]:
-    """The ids of a request as they are here, and the whole ids of those elsewhere, each once."""
+    """The ids in a request that are here, as given, and the full ids of those elsewhere, each once."""
     named = getattr(request, "ids", None)
     if named is None:
         named = (getattr(request, "id", None),)
@@ -168,11 +168,11 @@ def _status(verb: Verb, context: Context, request: Any, book: Book) -> Iterator[
     yield found
 
 
-# what is done at home, with the work that was fetched
+# verbs that run at home, on fetched work
 
 
 def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> Iterator[Any]:
-    """As it is there, with what is not committed; where that cannot be asked, of what was fetched last."""
+    """From its machine, with uncommitted changes; if that cannot be asked, from what was fetched last."""
     asked = with_ids(request, [id])
     try:
         yield ask_machine(verb, context, book, asked, book.builders[id].host, [id])
@@ -185,7 +185,7 @@ def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> It
 def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> Iterator[Any]:
     if ids or verb.name not in ("land", "conflicts", "review"):
         here = at_home(context, ids, quickly=verb.name.startswith("review"))
-        if verb.name == "keep":  # those who go are none of its ids
+        if verb.name == "keep":  # those that are removed are not among its ids
             here = at_home(context, (), quickly=True)
     elif verb.name == "review":
         here = everybody_at_home(context, quickly=True)
@@ -195,8 +195,8 @@ def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> 
 
 
 def at_home(context: Context, ids: Collection[str], *, quickly: bool) -> Context:
-    """One to which these builders are here, stopped, with their work as it is by now; without ids all of
-    them, with what was fetched last."""
+    """A context in which these builders are here, stopped, with their current work; without ids, all
+    builders, with what was fetched last."""
     if not ids:
         book = read_book(context.farm)
         return with_view(context, book, book.builders)
@@ -206,7 +206,7 @@ def at_home(context: Context, ids: Collection[str], *, quickly: bool) -> Context
 def everybody_at_home(
     context: Context, *, quickly: bool = False, only: Collection[str] | None = None
 ) -> Context:
-    """The same for all, or those in these states."""
+    """`at_home` for all builders, or those in these states."""
     book = refresh_quickly(context.farm) if quickly else refresh(context.farm)
     rows = shown_rows(context.farm, book)
     ids = [one.record.id for one in rows if only is None or one.status.state in only]
@@ -214,7 +214,7 @@ def everybody_at_home(
 
 
 def reviewed_here(context: Context, ids: Sequence[str]) -> Context:
-    """For a review, which shows what can be had within about a second; without a fleet the same context."""
+    """For a review, which shows what it can get in about a second; without a fleet, `context` itself."""
     if not context.farm.paths.fleet.exists() or isinstance(context.farm.registry, RegistryWithFleet):
         return context
     if not ids:
@@ -226,14 +226,14 @@ def reviewed_here(context: Context, ids: Sequence[str]) -> Context:
 def with_view(context: Context, book: Book, ids: Collection[str]) -> Context:
     farm = context.farm
     known = {id: record_here(farm, id, book.builder(id)) for id in ids}
-    for id in known:  # what is kept here of its work: a proof, a review, a pull request
+    for id in known:  # directories for what is kept here: proof, review, pull request
         make_directory(farm.run(id).directory)
     registry = RegistryWithFleet(farm.registry.paths, known)
     return structs.replace(context, place=structs.replace(farm, registry=registry))
 
 
 class RegistryWithFleet(Registry, frozen=True):
-    """With builders elsewhere as they are known here; none of them is ever stored among those of here."""
+    """A registry that also has builders elsewhere, as known here; they are never stored in it."""
 
     elsewhere: Mapping[str, BuilderRecord]
 

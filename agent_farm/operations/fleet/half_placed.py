@@ -1,4 +1,4 @@
-"""What `af doctor` looks for on other machines: builders that are on record here and are not there."""
+"""What `af doctor` looks for on other machines: builders on record here that their machine does not have."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from agent_farm.operations.operation import Context
 
 
 def check_placed(farm: Farm) -> Iterator[Finding]:
-    """A spawn or a removal that was cut short, mostly. Of a machine that cannot be asked nothing is known."""
+    """Left mostly by an interrupted spawn or removal. Machines that cannot be asked are skipped."""
     book = refresh(farm)
     for id, placed in book.builders.items():
         if placed.gone and book.machine(placed.host).problem is None and not is_being_made(farm, id):
-            what = f"{id} is on record here, and {placed.host} has no such builder"
+            what = f"{id} is on record here, but {placed.host} has no such builder"
             yield Finding("problem", what, f"af prune {id}", partial(_settle, farm, id))
 
 
 def _settle(farm: Farm, id: str) -> str:
-    """Only what never came there, or was removed there; of any other, what came home is all that is left."""
+    """Only settles what never arrived there or was removed there; of others, what came home is all."""
     told = list[str]()
     placed = refresh(farm).builders[id]
     found = ask_about(farm, id)
     if found.there:
         return f"{placed.host} has it"
     if found.removal is None and placed.is_known:
-        raise AgentFarmError(f"What came home of {id} is all that is left of it", hint=f"af prune {id}")
+        raise AgentFarmError(f"The fetched work of {id} is all that is left of it", hint=f"af prune {id}")
     take_off(Context(farm, tell=told.append), id, found)
     return (
         f"it can be restored: af restore {id}" if found.removal else "; ".join(["it is off the list", *told])

@@ -1,4 +1,4 @@
-"""Which machine a builder goes to, and the slot that a cluster holds for it there."""
+"""Chooses the machine for a builder, and the slot that a cluster holds for it there."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SECONDS = 120.0
 
 
 def hold_slot(farm: Farm, id: str, term: int, on: str, avoided: Collection[str] = ()) -> str:
-    """That machine. For `fleet` one with room, but none of those: of the cluster, or, where that has none or
-    cannot be asked, the one over ssh with fewest builders. Called under `names_lock`."""
+    """The machine for the builder. `fleet` means one with room that is not avoided: in the cluster or, if
+    that has none or cannot be asked, the one over ssh with the fewest builders. Called under `names_lock`."""
     book = read_book(farm)
     require_not_draining(book, on)
     if on in book.machines and not is_of_cluster(book.machines[on]):
@@ -50,7 +50,7 @@ def _hold_in_cluster(farm: Farm, book: Book, name: str, on: str | None, avoided:
     try:
         chosen = engine.place(name, on, avoided)
         take_in(farm, chosen)
-    except BaseException:  # an answer that was lost may have held one, too
+    except BaseException:  # a slot may be held even if the answer was lost
         with suppress(AgentFarmError):
             engine.release(name)
         raise
@@ -58,7 +58,7 @@ def _hold_in_cluster(farm: Farm, book: Book, name: str, on: str | None, avoided:
 
 
 def require_room(book: Book, on: str, avoided: Collection[str] = ()) -> None:
-    """As far as can be seen now, and before anything is ended for it."""
+    """As far as can be told now; called before anything is ended to be moved."""
     require_not_draining(book, on)
     if on in book.machines and not is_of_cluster(book.machines[on]):
         return
@@ -82,15 +82,16 @@ def require_not_draining(book: Book, host: str) -> None:
 
 
 def names_lock(farm: Farm, *, wait: float | None = None) -> AbstractContextManager[int]:
-    """Held from the choice of an id until it is on record: no slot is without a builder then."""
+    """Held from choosing an id until it is on record, so that every slot has a builder."""
     return file_lock(farm.paths.fleet.with_name("fleet-names.lock"), wait=wait)
 
 
 def hold_again(book: Book) -> None:
-    """Needed after a head has restarted or a machine has come back: neither knows the builders still running.
+    """Hold slots again after a head restarted or a machine returned, which do not know their running
+    builders.
 
-    Slots that no builder has any more are let go of; one that is only just placed may still go back to where
-    it was. Called under `names_lock`.
+    Slots without a builder are released, except one of a builder only just placed, which may still go back to
+    where it was. Called under `names_lock`.
     """
     if book.cluster is None:
         return
@@ -125,7 +126,7 @@ def _over_ssh(book: Book, avoided: Collection[str]) -> Plain:
 
 
 def take_in(farm: Farm, host: str) -> None:
-    """Into the book, with a repository for this farm there."""
+    """Record the machine, and create a repository for this farm there."""
     book = read_book(farm)
     if host in book.machines:
         if not is_of_cluster(book.machines[host]):

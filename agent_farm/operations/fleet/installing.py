@@ -1,4 +1,4 @@
-"""What a machine needs before it can be added, and how `af` comes there: only when that is asked for."""
+"""Finds out what a machine lacks before it is added, and installs `af` there, if asked to."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MOST_BYTES = 500_000_000
 _PLACE = ".local/share/agent-farm"
 _NAME = "codev-agent-farm"
 _WHEEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,200}\.whl")
-# The PATH of a non-interactive shell, and where pip and the documentation put a program.
+# The PATH of a non-interactive shell, extended by where pip and the documentation put programs.
 _PROBE = f"""
 PATH="$PATH:$HOME/.local/bin:$HOME/{_PLACE}/venv/bin"
 for tool in git tmux python3 af; do printf 'af-probe %s %s\\n' "$tool" "$(command -v "$tool")"; done
 printf 'af-probe version %s\\n' "$(af --version 2>/dev/null </dev/null | sed -n 's/^af //p')"
 """
-# $1 is what to install, the rest are options of pip; wheels come as a tar on standard input.
+# $1 is what to install, the rest are options for pip; wheels arrive as a tar on standard input.
 _INSTALL = f"""
 echo af-begun
 exec 2>&1
@@ -44,22 +44,22 @@ python3 -m venv venv || fail "no virtual environment could be made"
 what=$1
 shift
 pip() {{ venv/bin/python -m pip --disable-pip-version-check "$@" </dev/null; }}
-pip install --quiet "$@" "$what" || fail "pip could not"
+pip install --quiet "$@" "$what" || fail "pip failed"
 rm -rf wheels
-[ -x venv/bin/af ] || fail "it brought no af"
+[ -x venv/bin/af ] || fail "the package contains no af"
 echo "af-installed $place/venv/bin/af"
 """
 
 
 class Wheels(Struct, frozen=True):
-    """Files to be sent; with `alone` nothing else comes from anywhere."""
+    """Files to send; `alone`: nothing else may be installed from anywhere."""
 
     files: tuple[Path, ...] = ()
     alone: bool = False
 
 
 def probe(address: Address) -> dict[str, str]:
-    """Where each tool is, or "", and the version of af."""
+    """Where each tool is, or "", and the version of af; ToolMissing if a needed tool is absent."""
     lines = [line.decode("utf-8", "replace").split() for line in
              ask(address, ["sh", "-c", _PROBE], b"", seconds=_SECONDS)]  # fmt: skip
     found = {words[1]: words[2] if len(words) == 3 else "" for words in lines if words[:1] == ["af-probe"]}
@@ -88,7 +88,7 @@ def other_af(address: Address, version: str, asked: str) -> AgentFarmError:
 
 
 def read_wheels(place: Path) -> Wheels:
-    """A wheel of af, whose dependencies come from an index; or a directory with all of them."""
+    """A wheel of af, with its dependencies from an index; or a directory with everything."""
     files = sorted(place.glob("*.whl")) if place.is_dir() else [place]
     own = f"{_NAME.replace('-', '_')}-{__version__}-"
     if not all(_WHEEL.fullmatch(file.name) for file in files):
@@ -102,7 +102,7 @@ def read_wheels(place: Path) -> Wheels:
 
 
 def install(address: Address, wheels: Wheels, tell: Callable[[str], None]) -> str:
-    """The program, in an environment of its own; any other af there stays as it is."""
+    """The installed program, in an environment of its own; any other af there is left alone."""
     what = f"{_NAME}=={__version__}"
     options = ["--find-links", "wheels"] if wheels.files else []
     options += ["--no-index"] if wheels.alone else []

@@ -1,4 +1,4 @@
-"""`fleet_add`, `fleet_status`, `fleet_remove`: the machines that builders of this farm can work on."""
+"""`fleet_add`, `fleet_status`, `fleet_remove`: the machines on which this farm's builders can work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from agent_farm.ssh.ssh_url import Address, parse_address
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 15.0
-PERSONS: frozenset[Door] = frozenset({"terminal"})  # it runs programs on other machines as this person
+PERSONS: frozenset[Door] = frozenset({"terminal"})  # they run programs on other machines in the user's name
 
 
 class FleetAdd(Request):
@@ -62,7 +62,7 @@ class FleetAdd(Request):
 
 
 class MachineShown(Struct, frozen=True):
-    """`problem` is why it could not be asked; the other fields are null then."""
+    """`problem` says why it could not be asked; the other fields are null then."""
 
     host: str
     address: str
@@ -129,7 +129,7 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
 
 
 def _program(context: Context, request: FleetAdd, address: Address) -> str:
-    """Where af is there. What was installed by an earlier `--install` is taken again."""
+    """The path of af there; one from an earlier `--install` is used again."""
     wheels = read_wheels(_below(context, request.wheels)) if request.wheels else Wheels()
     found = probe(address)
     if request.program:
@@ -159,7 +159,7 @@ def _absolute(program: str) -> str:
 def greet(
     farm: Farm, book: Book, address: Address, program: str, seconds: float, cluster: Cluster | None = None
 ) -> Welcome:
-    """Programs and versions there, and the farm's repository, created if necessary."""
+    """Programs and versions there, and the farm's repository, which is created if necessary."""
 
     def own(*words: str) -> str | None:
         found = run_git_bytes(farm.root, *words, ok=(0, 1)).decode("utf-8", "replace")

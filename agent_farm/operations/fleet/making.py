@@ -1,5 +1,5 @@
-"""Builders that are just being made on another machine, or brought back: a look that does not see one yet
-leaves it as it is."""
+"""Marks builders that are being made or restored on another machine, so that no look takes one that is not
+there yet for lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_farm.farm.farm import Farm
 
 @contextmanager
 def being_made(farm: Farm, id: str) -> Iterator[None]:
-    """For as long as this process lives; LockTaken where another one is at it."""
+    """Marks it while this process lives; LockTaken if another process is making it."""
     lock = farm.paths.builder_lock(id)
     with file_lock(lock, wait=0):
         try:

@@ -1,4 +1,4 @@
-"""Verbs that cover all machines: those over all builders, and those with `@idle` and the like for ids."""
+"""Verbs that cover all machines: verbs over all builders, and ids such as `@idle`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OverAll = Callable[[Verb, Context, Any, Book], Iterator[Any]]
 
 
 def over_all(verb: Verb, request: Any) -> OverAll | None:
-    """Where it is asked for builders of all machines."""
+    """How to run the verb over all machines; None if the request does not cover them."""
     if verb.name == "removed":
         return _removed
     if verb.name == "stop" and request.all and not request.ids:
@@ -38,7 +38,7 @@ def over_all(verb: Verb, request: Any) -> OverAll | None:
 
 
 def with_words(context: Context, request: Any) -> Any:
-    """As it is asked, each `@word` as the ids that it stands for; unchanged where it stands for none."""
+    """The request with each `@word` replaced by ids; unchanged if these stand for no builders."""
     ids = getattr(request, "ids", ())
     if not any(id.startswith("@") for id in ids):
         return request
@@ -58,7 +58,7 @@ def _stop(verb: Verb, context: Context, request: Stop, book: Book) -> Iterator[A
 
 
 def _prune(verb: Verb, context: Context, request: Prune, book: Book) -> Iterator[Any]:
-    """Which ones, say their machines now; whether one goes, says the evidence that is there."""
+    """The machines say which builders; the evidence there decides whether one is removed."""
     yield from verb.run(context, request)
     book = refresh(context.farm)
     stop = request.stop or bool(request.ids)
@@ -75,7 +75,7 @@ def _prune(verb: Verb, context: Context, request: Prune, book: Book) -> Iterator
 
 
 def _looked_at(one: Builder, *, stop: bool, with_nothing: bool) -> str | Stays | Running | None:
-    """The id of a builder to remove, or a message about it."""
+    """The id of a builder to remove, or a message about it; None to leave it out."""
     id, status, git = one.record.id, one.status, one.git
     if status.state == "unknown":
         return Stays(id=id, reason=status.reason or f"{one.host} has not reported it")
@@ -84,7 +84,7 @@ def _looked_at(one: Builder, *, stop: bool, with_nothing: bool) -> str | Stays |
         return None
     has_landed = git is not None and git.landed is True and not status.cut_short
     if not has_landed or (git and (git.dirty or git.untracked)):
-        return None if is_idle else Stays(id=id, reason=f"{one.host} holds work of it that has not landed")
+        return None if is_idle else Stays(id=id, reason=f"{one.host} has work of it that has not landed")
     if not is_idle or (stop and (with_nothing or (git and git.has_commits))):
         return id
     return Running(id=id) if git and git.has_commits else None
@@ -97,7 +97,7 @@ def _removed(verb: Verb, context: Context, request: Any, book: Book) -> Iterator
         try:
             answer = answer_of(AllRemoved, call(book, host, "removed", fields_given(request)), host)
         except AgentFarmError as error:
-            context.tell(f"Those removed on {host} are left out: {error.sentence}")
+            context.tell(f"Builders removed on {host} are left out: {error.sentence}")
             continue
         found += [one for one in answer.removed if one.id in book.removed]
     yield AllRemoved(tuple(found))

@@ -1,4 +1,4 @@
-"""Commits to a machine of a cluster and back, by the calls that it answers: what arrives here is checked."""
+"""Sends commits to a cluster's machine and back, in calls; what arrives here is checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A = TypeVar("A", bound=Answer)
 
 
 def send_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
-    """Each ref there is that commit then; only what is missing there travels."""
+    """Set refs there to these commits; only objects that the machine lacks travel."""
     root, wanted = farm.repository.root, set(refs.values())
     known = known_here(root, _asked(Tips, book, host, "pack_tips", {}).commits)
     with tempfile.TemporaryFile(dir=farm.paths.fleet.parent) as pack:
@@ -39,7 +39,7 @@ def send_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> No
 
 
 def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, most_bytes: int) -> None:
-    """Each of theirs under the name that it is given here, with its history; only what is missing travels."""
+    """Fetch their refs and history under the names given for them here; only missing objects travel."""
     root = farm.repository.root
     give = msgspec.to_builtins(Give(tuple(refs), tips(root), most_bytes))
     given = _asked(Given, book, host, "pack_give", give)
@@ -70,5 +70,5 @@ def _asked(kind: type[A], book: Book, host: str, verb: str, request: Mapping[str
     seconds = time_left(_SECONDS)
     assert seconds is not None
     if seconds <= 0:
-        raise TimedOut(f"There was no time left for commits to {host}, or from there")
+        raise TimedOut(f"There was no time left to exchange commits with {host}")
     return answer_of(kind, call(book, host, verb, request, seconds=seconds), host)

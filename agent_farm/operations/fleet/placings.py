@@ -1,4 +1,4 @@
-"""Placing builders on machines, several at a time: those that go to one machine meanwhile go together."""
+"""Places several builders at a time; those that go to the same machine share a push and a call."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agent_farm.fleet.together import Together
 from agent_farm.operations.fleet.work_elsewhere import push
 from agent_farm.operations.operation import Context
 
-AT_ONCE = 32  # as many as can gather for a call while one is under way
-_SECONDS = 1800.0  # a checkout of a large tree, on a slow disk
-_MOST = 16  # of one call, whose answer comes when the last one is made
+AT_ONCE = 32  # as many as may gather for the next call during one
+_SECONDS = 1800.0  # for a checkout of a large tree on a slow disk
+_MOST = 16  # builders in one call, which is answered when the last one is made
 _AT_WORK = 8
 
 
@@ -32,7 +32,7 @@ _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 class Placings:
-    """Of one command, or of one look of the server."""
+    """Lives for one command, or one look of the server."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -41,8 +41,8 @@ class Placings:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Around all that is done for one: its gits here are some of a few at a time. Whoever waits for a
-        machine is not at work."""
+        """Wraps the work for one builder, and limits how many run git here at a time; waiting for a machine
+        is not work."""
         with self._room:
             yield
 
@@ -56,8 +56,7 @@ class Placings:
         refs: Mapping[str, str],
         environment: Mapping[str, str],
     ) -> dict[str, Any]:
-        """The document that the machine answers, once these commits are there (it may have all). Called
-        `at_work`."""
+        """The machine's answer, after these commits were sent, as far as it lacks them. Called `at_work`."""
         key = (host, verb, tuple(sorted(environment.items())))
         self._room.release()
         try:
@@ -69,7 +68,7 @@ class Placings:
         self, key: _Key, wanted: Sequence[_Wanted]
     ) -> Sequence[dict[str, Any] | AgentFarmError]:
         (host, verb, environment), farm = key, self._context.farm
-        book = max((one.book for one in wanted), key=lambda book: book.terms)  # which knows all fences
+        book = max((one.book for one in wanted), key=lambda book: book.terms)  # it knows all fences
         try:
             if refs := {ref: commit for one in wanted for ref, commit in one.refs.items()}:
                 push(farm, book, host, refs)
@@ -90,7 +89,7 @@ class Placings:
             return [self._alone(key, one) for one in wanted]
 
     def _alone(self, key: _Key, one: _Wanted) -> dict[str, Any] | AgentFarmError:
-        """Of several one may be what git or the machine has refused."""
+        """Placed alone, because one of several may be what git or the machine refused."""
         try:
             return self._place_several(key, [one])[0]
         except AgentFarmError as error:

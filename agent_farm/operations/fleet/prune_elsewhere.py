@@ -1,4 +1,4 @@
-"""Removing builders on other machines, by the evidence that is there, and bringing them back."""
+"""Removes builders on other machines, by the evidence there, and restores them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from agent_farm.operations.settled import Settled
 def prune(
     context: Context, book: Book, request: Prune, ids: Sequence[str], *, alone: bool = True
 ) -> Iterator[Any]:
-    """Its commits are fetched before anything is removed there, and the bases are pushed there."""
+    """Before anything is removed there, its commits are fetched, and the bases are pushed to the machine."""
     for id in ids:
         try:
             yield _prune(context, book, structs.replace(request, ids=(id,)), id)
@@ -63,7 +63,7 @@ def remove_settled_there(context: Context, asked: Settled) -> Removal | WouldRem
         return answer_of(Pruned, document, host)
 
     found = _removed(context, book, asked.id, ask, dry_run=asked.dry_run)
-    assert not isinstance(found, Failure)  # what stands against it is raised there
+    assert not isinstance(found, Failure)  # evidence against it is raised there
     return found
 
 
@@ -93,8 +93,8 @@ def _removed(
 
 
 def ask_about(farm: Farm, id: str) -> Withdrawn:
-    """Whether its machine has it, asked now, whatever was seen before. What is only just being made there
-    comes to nothing."""
+    """Ask its machine now, whatever was seen before, whether it has the builder. One that is still being made
+    there is given up."""
     term, book = next_term(farm), read_book(farm)
     placed = book.builder(id)
     asked = Withdraw(id, term, held=placed.term)
@@ -110,8 +110,8 @@ def _has_none(book: Book, id: str) -> bool:
 
 
 def take_off(context: Context, id: str, found: Withdrawn) -> Removal:
-    """One that its machine does not have. Where that is since it was removed, it can be restored; else what
-    was fetched of it stays, as a branch."""
+    """Take a builder that its machine does not have off the list. If it was removed there, it can be
+    restored; else what was fetched of it stays as a branch."""
     if found.removal is not None and found.removal.id == id:
         return structs.replace(found.removal, branch=_take_down(context, id))
     if kept := take_what_came(context.farm, id, read_book(context.farm).builder(id)):
@@ -127,12 +127,12 @@ def take_off(context: Context, id: str, found: Withdrawn) -> Removal:
 
 
 def _take_down(context: Context, id: str) -> str | None:
-    """Takes it off the list, as the last step; its branch here is deleted if it is where it was there. Its
-    checkpoint is deleted, since the machine's trash has everything.
+    """Take it off the list, as the last step. Its branch here is deleted if it is where it was there, and so
+    is its checkpoint, since the machine's trash has everything.
     """
     farm = context.farm
     placed = read_book(farm).builder(id)
-    tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
+    tip = fetched_commit(farm.repository, id)  # this ref stays, so nothing that was fetched is lost
     goes = bool(placed.new_branch and tip and drop_branch(farm.repository, placed.branch, tip))
     drop(farm.repository, kept_ref(id))
     with edit_book(farm) as held:
@@ -144,7 +144,7 @@ def _take_down(context: Context, id: str) -> str | None:
 
 
 def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Restored]:
-    """It is on record as coming back before its machine is asked: the next look says what came of it."""
+    """Recorded as coming back before its machine is asked: the next look then finds out what happened."""
     (id,) = ids
     farm, placed = context.farm, book.removed[id]
     asked = {"id": id} if request.epoch is None else {"id": id, "epoch": request.epoch}
@@ -177,7 +177,7 @@ def _may_come(error: BaseException) -> bool:
 
 
 def _take_back(farm: Farm, id: str, placed: Placed) -> None:
-    """It does not come: it is among those that can be restored, as before."""
+    """It did not come back: it can be restored, as before."""
     with edit_book(farm) as held:
         held[0] = held[0].without_builder(id)
     release_slot(held[0], id, placed)

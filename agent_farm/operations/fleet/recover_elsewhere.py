@@ -1,7 +1,7 @@
-"""Places a lost builder of another machine again: from its last checkpoint, under the same id and branch.
+"""Places a lost builder again, from its last checkpoint, under the same id and branch.
 
-The new place is on record before anything is sent: from then on the lost one has a lower term, and is ended
-when its machine answers.
+The new place is recorded before anything is sent: from then on the lost builder has a lower term, and is
+ended when its machine answers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterato
 
 
 def silent(book: Book) -> set[str]:
-    """Machines that nobody is placed on unless they are named."""
+    """Machines that get no builder unless they are named."""
     return {host for host, machine in book.machines.items() if machine.problem}
 
 
@@ -111,13 +111,13 @@ def place(
     yes: bool,
     placings: Placings | None = None,
 ) -> Back:
-    """`placed` is as it was when it was seen to be lost; refused if somebody else has placed it since."""
+    """`placed` is how it was when seen to be lost; refused if somebody else has placed it since."""
     placings = placings or Placings(context)
     lock = file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0)
     with placings.at_work(), lock:
         now = read_book(context.farm).builders.get(id)
         if now is None or now.term != placed.term:
-            raise AgentFarmError(f"{id} has been placed meanwhile", hint=f"af status {id}")
+            raise AgentFarmError(f"{id} has been placed elsewhere in the meantime", hint=f"af status {id}")
         if on == LOCAL:
             answer = _place_here(context, id, placed, say, yes)
         else:
@@ -167,14 +167,14 @@ def _place_there(
         answer = answer_of(PlacedAgain, document, on)
         row = row_of(id, now, answer.builder)
     with edit_book(farm) as held:
-        if id in held[0].builders:  # else it was pruned meanwhile
+        if id in held[0].builders:  # otherwise it was pruned in the meantime
             known = structs.replace(held[0].builders[id], is_known=True, gone=False, row=row)
             held[0] = held[0].with_builder(id, known)
     return answer
 
 
 def _as_asked(farm: Farm, placed: Placed, base: str) -> BuilderRecord:
-    """As its machine reported it, without extending what it may do or what follows from its work."""
+    """The record as its machine reported it, but no wider in what it may do or what follows from its work."""
     assert placed.row
     told = placed.row.record
     most = placed.permissions or farm.settings.text("spawn.permissions") or "edit"
@@ -202,8 +202,8 @@ def _keep_newer(context: Context, id: str, placed: Placed) -> None:
 
 @contextmanager
 def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book, Placed]]:
-    """On record as being there, with a slot. What the machine refuses puts it back; a connection that dies
-    does not. Until it is known to be there it has its slot where it was, too."""
+    """Record it as being there, with a slot. A refusal by the machine undoes this; a lost connection does
+    not. Until it is known to be there, it keeps the slot where it was."""
     with being_made(farm, id):
         before = read_book(farm)
         waited_for = {one.host for one in before.left if one.id == id and one.commit is None}
@@ -230,7 +230,7 @@ def _note_moved(
 ) -> tuple[Book, Placed]:
     """Called under `names_lock`."""
     term = next_term(farm)
-    if placed.host == on:  # which may have room for one of it alone
+    if placed.host == on:  # the machine may have room for only one of it
         release_slot(read_book(farm), id, placed)
     on = hold_slot(farm, id, term, on, avoided)
     with edit_book(farm) as held:
@@ -243,7 +243,7 @@ def _note_moved(
 
 
 def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
-    """Brings home its earlier work there, which makes room; if that is gone there is nothing to fetch."""
+    """Fetch its earlier work from there, which makes room; if that is gone, there is nothing to fetch."""
     bring_home(farm, refresh(farm, {on}), on)
     book = read_book(farm)
     terms = [one.term for one in book.left if (one.id, one.host) == (id, on) and one.commit is None]
@@ -265,7 +265,7 @@ def _left(book: Book, id: str, host: str) -> tuple[Left, ...]:
 
 
 def recover_lost(context: Context, book: Book) -> None:
-    """With `fleet.restart = "auto"`: those that were alive, wherever in the fleet there is room."""
+    """With `fleet.restart = "auto"`, place those that were alive wherever the fleet has room."""
     farm = context.farm
     if farm.settings.text("fleet.restart") != "auto":
         return
@@ -275,7 +275,7 @@ def recover_lost(context: Context, book: Book) -> None:
         if one.status.state == "lost" and book.builders[id].checkpoint is not None:
             questions[id] = partial(_place_lost, context, placings, book, id)
     if questions and _has_room(book):
-        side_by_side(questions, workers=len(questions))  # one that hangs holds up none of the others
+        side_by_side(questions, workers=len(questions))  # one that hangs delays no other
 
 
 def _has_room(book: Book) -> bool:
@@ -291,7 +291,7 @@ def _place_lost(context: Context, placings: Placings, book: Book, id: str) -> No
         with placings.at_work():
             now = read_book(context.farm)
             if not is_lost(context.farm, now.machine(now.builder(id).host)):
-                return  # its machine has answered while others were placed
+                return  # its machine answered while others were placed
             placed = _require_lost(context.farm, now, id)
         place(context, id, placed, FLEET, say=None, yes=False, placings=placings)
     except AgentFarmError as error:

@@ -1,7 +1,7 @@
-"""Asking the machines of the fleet how their builders are: all at the same time, and none holds up another.
+"""Asks the fleet's machines how their builders are, all at once, so that none delays another.
 
-Who waits at a terminal gives a machine a second, and shows what it told before; another process then waits
-for its answer.
+For somebody at a terminal a machine gets one second, then its last answer is shown; another process waits for
+the new one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from agent_farm.own_process import start_af
 
 PATIENT_SECONDS = 15.0
 QUICK_SECONDS = 1.0
-_LONGEST_PAUSE = 900.0  # without a server, people look by hand
+_LONGEST_PAUSE = 900.0  # people without a server look by hand
 _STEADY_PAUSE = 40.0  # the server never looks less often
-_STORED_SECONDS = 10.0  # what is the same as before is written down again so often, for its age
+_STORED_SECONDS = 10.0  # an unchanged answer is still written this often, for its age
 
 
 class _Told(Struct, frozen=True):
-    """`is_whole`: the machine knows the current bases, and reported its builders after that."""
+    """`is_whole`: the machine had the current bases before it reported its builders."""
 
     rows: Mapping[str, Row]
     pushed: dict[str, str]
@@ -55,7 +55,7 @@ def refresh(
     fresh: bool = False,
     seconds: float = PATIENT_SECONDS,
 ) -> Book:
-    """The book with the machines' answers within `seconds`, or why they did not answer.
+    """The book with the machines' answers, or why one did not answer within `seconds`.
 
     With less than the usual patience, a machine that has not answered yet only counts as late.
     """
@@ -77,25 +77,25 @@ def refresh(
                 now = _noted(now, book, host, answer, making, is_quick=seconds < PATIENT_SECONDS)
         held[0] = before if _as_before(before, now, asked) else now
     for id in before.removed.keys() & now.builders.keys() - now.removed.keys():
-        with suppress(AgentFarmError):  # else it comes with its work
+        with suppress(AgentFarmError):  # otherwise it comes with its work
             make_branch_again(farm, id, now.builders[id])
     return now
 
 
 def refresh_quickly(farm: Farm, hosts: Collection[str] | None = None) -> Book:
-    """Within about a second; a machine that is late is asked on by another process, for the next look."""
+    """Takes about a second; another process keeps asking machines that are late, for the next look."""
     book = refresh(farm, hosts, seconds=QUICK_SECONDS)
     late = [
         host
         for host, machine in book.machines.items()
-        if machine.is_late and (hosts is None or host in hosts) and not is_asked_on(farm, host)
+        if machine.is_late and (hosts is None or host in hosts) and not is_being_asked(farm, host)
     ]
     if late:
         start_af(farm.root, "fleet", "look", *late)
     return book
 
 
-def is_asked_on(farm: Farm, host: str) -> bool:
+def is_being_asked(farm: Farm, host: str) -> bool:
     return asking_lock(farm, host).exists() and is_locked(asking_lock(farm, host))
 
 
@@ -113,7 +113,7 @@ def _noted(
     *,
     is_quick: bool,
 ) -> Book:
-    """`asked` is the book as it was before: an answer says nothing of a builder that was placed since."""
+    """The book with an answer, which says nothing about builders placed since `asked` was read."""
     machine, builders, removed = book.machines[host], dict(book.builders), dict(book.removed)
     if isinstance(answer, Overdue) and is_quick:
         machine = replace(machine, is_late=True)
@@ -129,7 +129,7 @@ def _noted(
                 removed.pop(id, None)
             elif id in making or not _is_same_placing(asked.builders.get(id), placed):
                 continue
-            elif id in removed:  # it was to come back, and did not
+            elif id in removed:  # it should have come back, but did not
                 del builders[id]
             else:
                 builders[id] = replace(placed, gone=True)
@@ -145,8 +145,8 @@ def _is_same_placing(before: Placed | None, now: Placed) -> bool:
 
 
 def _missed(machine: Machine, now: float) -> Machine:
-    """Silence begins with the last answer, if that was asked for a moment ago. Nobody looked in a longer
-    pause, in which this machine may have been asleep or its clock set: then it begins anew."""
+    """Silence begins with the last answer, if another was asked for right after. In a longer pause nobody
+    looked, and this machine may have been asleep or its clock set: then silence begins now."""
     since, misses = machine.silent_since, machine.misses
     if since is None and 0 <= now - machine.seen_at <= _STEADY_PAUSE:
         since = machine.seen_at
@@ -156,7 +156,7 @@ def _missed(machine: Machine, now: float) -> Machine:
 
 
 def _as_before(before: Book, now: Book, asked: Collection[str]) -> bool:
-    """Nothing to write down: nothing but the time of the look has changed."""
+    """Whether there is nothing to write, because only the time of the look has changed."""
     if any(now.machine(host).seen_at - before.machine(host).seen_at > _STORED_SECONDS
            for host in asked if host in now.machines):  # fmt: skip
         return False
@@ -175,7 +175,7 @@ def _without_time(placed: Placed) -> Placed:
 
 
 def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _Told:
-    """In a hurry all of it has `seconds`, else each question."""
+    """In a hurry everything together takes `seconds`, otherwise each question may."""
     placed, before = book.on(host), book.machine(host).pushed
     until, is_patient = time.monotonic() + seconds, seconds >= PATIENT_SECONDS
 
@@ -192,13 +192,13 @@ def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _To
         with git_deadline(left()):
             pushed = push_bases(farm, book, host, wait=seconds if is_patient else 0)
         return _Told(found if pushed == before else rows(), pushed)
-    except AgentFarmError as error:  # its answer still counts
+    except AgentFarmError as error:  # the machine's answer about its builders still counts
         is_late = isinstance(error, (Overdue, TimedOut, LockTaken)) and not is_patient
         return _Told(found, before, is_whole=not is_late)
 
 
 def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell, *, quickly: bool = False) -> Book:
-    """For verbs that use the local work if a machine is asleep; what is left out is reported."""
+    """For verbs that use the work here if a machine is asleep; they report what is left out."""
     book = read_book(farm)
     hosts = {book.builders[id].host for id in ids}
     book = refresh_quickly(farm, hosts) if quickly else refresh(farm, hosts)
@@ -208,7 +208,7 @@ def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell, *, quickly:
 
 
 def fetch_all(farm: Farm, book: Book, ids: Collection[str], tell: Tell) -> list[str]:
-    """Those whose work is here then; what cannot be had of one stops none of the others."""
+    """The builders whose work is now here; a failure does not stop the others."""
     found = []
     for id in ids:
         try:

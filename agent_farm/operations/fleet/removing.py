@@ -1,4 +1,4 @@
-"""`fleet_remove`: a machine leaves the fleet, once nothing of it is missing at home."""
+"""`fleet_remove`: take a machine out of the fleet, once everything on it has come home."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class FleetRemove(Request):
 
 
 class FleetLeft(Answer):
-    """`place` is what stays there; `removed` are ids that can be restored there alone from now on.
+    """`place` is what stays there; `removed` are builders that can now only be restored there.
 
-    `forgotten` are builders that nothing is known of here any more; `branches` of those stay.
+    `forgotten` are builders that af no longer knows; `branches` are theirs, and stay.
     """
 
     host: str
@@ -84,7 +84,7 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
 
 
 def _require_nothing_to_come(farm: Farm, host: str) -> None:
-    """The work there of a builder that was placed elsewhere since, and that may have continued meanwhile."""
+    """Fetch what builders placed elsewhere since left there, where they may have continued for a while."""
 
     def waited_for() -> list[str]:
         return [one.id for one in read_book(farm).left if one.host == host and one.commit is None]

@@ -1,6 +1,6 @@
 """What the machines of the fleet report about this farm's builders.
 
-A machine is trusted less than this one: only reports in the form of a builder that was placed there are kept.
+A machine is trusted less than this one: a report is only kept if it fits a builder that was placed there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ A = TypeVar("A", bound=Answer)
 
 
 def answer_of(kind: type[A], document: Mapping[str, Any], host: str) -> A:
-    """What a machine answered, whole and of the right form, without a character that moves a cursor."""
+    """A machine's answer, complete and of the right form, and without characters that move a cursor."""
     make_known(kind)
     try:
         given = {name: value for name, value in document.items() if name != "version"}
@@ -52,7 +52,7 @@ def _clean(value: Any) -> Any:
 
 
 def row_of(id: str, placed: Placed, shown: BuilderShown) -> Row:
-    """Unreachable where it cannot be the builder that was put there."""
+    """Unreachable if it cannot be the builder that was placed there."""
     try:
         if shown.id != id:
             raise ValueError(f"It reports it as {shown.id!r:.60}.")
@@ -88,14 +88,14 @@ def known_rows(farm: Farm) -> tuple[Builder, ...]:
 
 
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:
-    """Builders elsewhere as `af status` shows them; what a machine could not be asked is not gone."""
+    """Builders elsewhere as `af status` shows them; on a machine that cannot be asked, they are not gone."""
     chosen = book.builders if ids is None else {id: book.builders[id] for id in ids}
     runs = frozenset(os.listdir(farm.paths.runs) if farm.paths.runs.is_dir() else ())
     return tuple(_shown(farm, id, placed, book.machine(placed.host), runs) for id, placed in chosen.items())
 
 
 def _shown(farm: Farm, id: str, placed: Placed, machine: Machine, runs: Collection[str]) -> Builder:
-    """`runs` are the builders of which something is kept here."""
+    """`runs` are the builders for which something is kept here."""
     row = placed.row
     record = row.record if row else record_here(farm, id, placed)
     status = row.status if row else Status("unknown", "process")
@@ -112,14 +112,14 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine, runs: Collecti
     if id not in runs:
         return found
     run = farm.run(id)
-    from agent_farm.farm.proofs import read_proofs  # of which most know nothing
+    from agent_farm.farm.proofs import read_proofs  # most builders have no proof
 
     proofs = read_proofs(farm, [record_here(farm, id, placed)], {id: git} if git else {})
     return replace(found, proof=proofs.get(id), pull_request=load_if_whole(run.pull_request, PullRequest))
 
 
 def is_lost(farm: Farm, machine: Machine) -> bool:
-    """It was asked more than once, and has not answered for `fleet.lost_seconds`."""
+    """Whether it was asked more than once, and has not answered for `fleet.lost_seconds`."""
     since = machine.silent_since
     if since is None or machine.misses < 2:
         return False
@@ -127,7 +127,7 @@ def is_lost(farm: Farm, machine: Machine) -> bool:
 
 
 def _unasked(farm: Farm, placed: Placed, machine: Machine, status: Status) -> Status:
-    """What is known of it, and how old that is. What had ended has ended."""
+    """What is known about it, and how old that is. If it had ended, that is final."""
     told = [str(machine.problem)]
     if placed.row:
         told.append(f"it was {status.state} {_ago(machine.seen_at)}")
@@ -152,7 +152,7 @@ def _ago(at: float) -> str:
 
 
 def record_here(farm: Farm, id: str, placed: Placed) -> BuilderRecord:
-    """It as one that is stopped here and has left nothing but its branch."""
+    """The builder as if it were stopped here and had left nothing but its branch."""
     here: dict[str, Any] = {
         "branch": placed.branch,
         "worktree": str(farm.paths.worktree(id)),

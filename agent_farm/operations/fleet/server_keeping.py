@@ -1,4 +1,4 @@
-"""What the farm's server does for builders elsewhere: work comes home, slots are held, lost ones go on."""
+"""What the farm's server does for builders elsewhere: fetch their work, hold their slots, place lost ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agent_farm.operations.operation import Context
 
 
 def keep_fleet(root: Path) -> list[str]:
-    """One look at all machines, and at the slots of a cluster; what went wrong."""
+    """Look once at all machines, and at the slots of a cluster; returns what went wrong."""
     farm = open_farm(root)
     looks = {host: partial(_keep, farm, host) for host in read_book(farm).machines}
-    found = side_by_side(looks, workers=len(looks)) if looks else {}  # one that hangs holds up no other
+    found = side_by_side(looks, workers=len(looks)) if looks else {}  # one that hangs delays no other
     with suppress(AgentFarmError), names_lock(farm, wait=0):
         hold_again(read_book(farm))
     return [problem for one in found.values() if isinstance(one, list) for problem in one]
@@ -34,7 +34,7 @@ def _keep(farm: Farm, host: str) -> list[str]:
 
 
 def place_lost(root: Path, environ: Mapping[str, str]) -> list[str]:
-    """Beside that: a machine may take long to make a builder, or hang. What goes wrong is on record."""
+    """Runs beside `keep_fleet`: a machine may take long to make a builder, or hang. Failures are recorded."""
     farm = open_farm(root)
     book = read_book(farm)
     if any(machine.problem for machine in book.machines.values()):

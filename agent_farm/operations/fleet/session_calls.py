@@ -1,4 +1,4 @@
-"""What a machine is asked about headless sessions; each call blocks."""
+"""Calls to a machine about headless sessions; each one blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEGIN_SECONDS = 120.0
 _LOOK_SECONDS = 20.0
 _STOP_SECONDS = 30.0
 _ENDS = ("completed", "failed", "cancelled", "interrupted")
-# What a machine says of a session's end; all else is as it was asked for here.
+# What a machine reports of a session's end; everything else stays as it was requested here.
 _TOLD = (
     "state", "conversation_id", "output", "error", "failure", "success", "tool_calls", "duration",
     "input_tokens", "output_tokens", "cached_tokens", "cost",
@@ -33,7 +33,7 @@ _TOLD = (
 
 
 def prepare(farm: Farm, host: str, pushed: dict[str, str]) -> str:
-    """Sends the commit to begin at. Nothing of the session has begun."""
+    """Send the commit that the session starts from; the session has not begun yet."""
     commit = farm.repository.resolve_commit("HEAD")
     try:
         if host not in read_book(farm).machines:
@@ -48,7 +48,7 @@ def prepare(farm: Farm, host: str, pushed: dict[str, str]) -> str:
 
 
 def begin(farm: Farm, host: str, session: Session, commit: str, order: Order) -> None:
-    """Asked again it has begun once. Of Unreachable, `began` tells whether it may have."""
+    """Repeating it begins no second session. On Unreachable, `began` tells whether it may have begun."""
     wish: dict[str, Any] = {
         "prompt": session.prompt,
         "context": session.context,
@@ -77,7 +77,7 @@ def look(farm: Farm, host: str, seen: Mapping[str, str], recorded: Sequence[str]
 
 
 def stop(farm: Farm, host: str, session: Session) -> Session | None:
-    """As it ended there."""
+    """The session as it ended there; None if the machine does not say."""
     asked = msgspec.to_builtins(SessionsStop((session.id,)))
     found = answer_of(SessionsStopped, _ask(farm, host, "sessions_stop", asked, _STOP_SECONDS), host)
     return next((told(session, one) for one in found.stopped if one.id == session.id), None)

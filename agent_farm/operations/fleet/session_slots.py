@@ -1,4 +1,4 @@
-"""Which machine a headless session goes to: one with room, held for it until its end is on record."""
+"""Chooses a machine with room for a headless session, and holds the room until its end is recorded."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from agent_farm.operations.fleet.held_slots import FLEET
 
 @dataclass
 class SessionSlots:
-    """A cluster holds them beside those of builders; for machines over ssh this process does, which runs all
-    sessions of the farm."""
+    """A cluster holds these slots like those of builders; for machines over ssh this process does, which runs
+    all of the farm's sessions."""
 
     farm: Farm
     held: dict[str, str] = field(default_factory=dict)
 
     def hold(self, id: str, wish: str, avoided: Collection[str]) -> str:
-        """`wish` is a machine, or `fleet`. NoRoom if it has to wait."""
+        """`wish` is a machine, or `fleet`. NoRoom if the session has to wait."""
         book = read_book(self.farm)
         engine = self._engine(book, wish)
         rooms = [room for room in engine.capacity() if wish in (FLEET, room.host)]
@@ -34,32 +34,32 @@ class SessionSlots:
             raise NotFound("The fleet has no machines", hint="af fleet add ssh://HOST")
         usable = [room for room in rooms if room.host not in avoided and not room.draining]
         if not usable:
-            why = {room.host: "drains" if room.draining else "cannot be reached" for room in rooms}
+            why = {room.host: "is draining" if room.draining else "cannot be reached" for room in rooms}
             told = ", ".join(f"{host} {one}" for host, one in sorted(why.items()))
-            raise NotFound("No machine of the fleet takes a session", why=told, hint="af fleet status")
+            raise NotFound("No machine of the fleet can run the session", why=told, hint="af fleet status")
         best = max(usable, key=lambda room: (room.free, -room.taken))
         if not best.free:
             raise NoRoom("No machine of the fleet has room")
         try:
             return engine.place(self._name(book, id), best.host)
-        except NotFound as error:  # it has gone at this moment
+        except NotFound as error:  # it disappeared just now
             raise NoRoom("Another machine is needed") from error
 
     def hold_again(self, id: str, host: str) -> None:
-        """For one that is there already."""
+        """For a session that is on a machine already."""
         book = read_book(self.farm)
         with suppress(AgentFarmError):
             self._engine(book, host).place(self._name(book, id), host)
 
     def release(self, id: str) -> None:
-        """It takes up room at most, where the cluster cannot be asked."""
+        """If the cluster cannot be asked, the slot stays taken; that is the only harm."""
         book = read_book(self.farm)
         if self.held.pop(self._name(book, id), None) is None and book.cluster is not None:
             with suppress(AgentFarmError):
                 engine_of(book.cluster).release(self._name(book, id))
 
     def release_others(self, ids: Collection[str]) -> None:
-        """Slots of sessions that have ended while no server was there."""
+        """Release slots of sessions that ended while no server was running."""
         book = read_book(self.farm)
         if book.cluster is None:
             return
@@ -78,5 +78,5 @@ class SessionSlots:
         return Plain({host: PlainMachine(slots=slots) for host in over_ssh}, self.held, drained)
 
     def _name(self, book: Book, id: str) -> str:
-        """No builder's: those are told by the farm's name and a slash."""
+        """The slot's name; a builder's has the farm's name and a slash, so that they never collide."""
         return f"{book.farm}.session/{id}"

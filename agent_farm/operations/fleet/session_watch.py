@@ -1,4 +1,4 @@
-"""Watching the sessions of one machine: one call for all of them each second, while there are any."""
+"""Follows all sessions on one machine with one call each second, as long as there are any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OnThread = Callable[..., Awaitable[Any]]
 
 @dataclass
 class Watched:
-    """`ended` has the session as it ended, or as it is when this process ends."""
+    """`ended` gets the session as it ended, or as it is when this process ends."""
 
     session: Session
     observer: Observer
@@ -80,10 +80,10 @@ class Watcher:
             try:
                 looked = await self.on_thread(calls.look, self.farm, self.host, seen, recorded)
             except AgentFarmError as error:
-                if self._watched:  # else it keeps what it need not
+                if self._watched:  # otherwise there is nothing to acknowledge
                     self._recorded += recorded
                 self._missed(error)
-            except Exception as error:  # a mistake of ours must not be the last look
+            except Exception as error:  # a bug of ours must not stop the looks
                 log_failure(_log, f"Looking at the sessions on {self.host}", error)
             else:
                 self._silent_since = None

@@ -1,7 +1,7 @@
-"""Headless sessions that the farm's server runs on other machines: placed, begun once, watched, ended.
+"""Headless sessions that the farm's server runs on other machines: places, begins, follows and ends them.
 
-A session's machine is on record before it is told. A session that a machine has heard of is begun nowhere
-else; one that no machine has heard of goes to another.
+The machine is recorded before it is asked. A session that a machine may have heard of is begun nowhere else;
+one that no machine has heard of goes to another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from agent_farm.sessions.uncancelled import finish, finished_result
 T = TypeVar("T")
 
 _THREADS = 32
-_BEGINNING = 3  # at a time on one machine: each is a process there
+_BEGINNING = 3  # at a time on one machine, because each takes a process there
 _AGAIN_SECONDS = 1.0
 _AVOID_SECONDS = 30.0
 _TELL_SECONDS = 25.0
@@ -40,7 +40,7 @@ _TELL_SECONDS = 25.0
 
 @dataclass
 class SessionsElsewhere:
-    """What `sessions.other_machines.Elsewhere` asks for."""
+    """Implements `sessions.other_machines.Elsewhere`."""
 
     root: Path
     database: Database
@@ -77,7 +77,7 @@ class SessionsElsewhere:
                 if self._leaves:
                     return here
                 return await finished_result(self._ended(self._watch(here, observer)))
-            except AgentFarmError as error:  # an error of the machine, or of the session itself
+            except AgentFarmError as error:  # of the machine, or of the session itself
                 self._release(session.id)
                 return failed(here, error)
             if problem is None:
@@ -109,13 +109,13 @@ class SessionsElsewhere:
             watcher.leave()
 
     async def hold_again(self, sessions: list[Session]) -> None:
-        """The slots of those that a server which is gone had begun, and no others."""
+        """Hold the slots of sessions that an earlier server began, and release all others."""
         for session in sessions:
             await self._on_thread(self._slots.hold_again, session.id, session.host)
         await self._on_thread(self._slots.release_others, [session.id for session in sessions])
 
     async def _placed(self, id: str, wish: str) -> str:
-        """In the order in which they came."""
+        """A machine for the session; those with the same wish get theirs in the order they came."""
         async with self._lines[wish]:
             while True:
                 self._room.clear()
@@ -123,14 +123,14 @@ class SessionsElsewhere:
                 avoided = {host for host, until in self._avoided.items() if until > now and host != wish}
                 try:
                     return await self._on_thread(self._slots.hold, id, wish, avoided)
-                except NoRoom:  # other farms let go of it, too
+                except NoRoom:  # other farms release slots, too
                     try:
                         await asyncio.wait_for(self._room.wait(), _AGAIN_SECONDS)
                     except TimeoutError:
                         continue
 
     async def _begun(self, session: Session, wish: str, order: Order) -> Unreachable | None:
-        """None once it has begun, or may have. Until the machine says so, or is lost, it is asked again."""
+        """None once it has begun, or may have. It is asked again until the machine answers or is lost."""
         host = session.host or ""
         async with self._turns[host]:
             await session_place(self.database, session.id, host)
@@ -158,14 +158,14 @@ class SessionsElsewhere:
         return watcher.add(session, observer)
 
     async def _ended(self, watched: Watched) -> Session:
-        """Ended there: as its machine says that it came to its end."""
+        """End the session there; returns it as its machine says it ended."""
         session, host = watched.session, watched.session.host or ""
         until, problem = time.monotonic() + _TELL_SECONDS, None
         while not watched.ended.done() and time.monotonic() < until:
             try:
                 if ended := await self._on_thread(calls.stop, self._farm, host, session):
                     watched.end(ended)
-            except AgentFarmError as error:  # Unreachable, or it has ended already
+            except AgentFarmError as error:  # Unreachable, or it ended already
                 problem = error
                 await asyncio.wait([watched.ended], timeout=_AGAIN_SECONDS)
         if not watched.ended.done():

@@ -1,7 +1,7 @@
-"""`spawn --on HOST`: reserved here, made there under the same id, from commits that are sent first.
+"""`spawn --on HOST`: reserves the builder here, sends the commits, and has it made there under the same id.
 
-A builder's machine is on record before anything is sent. What a machine has refused leaves nothing here;
-where the connection dies it stays on record, and the next look says whether the builder is there.
+A builder's machine is recorded before anything is sent. A refusal by the machine leaves nothing here; after a
+lost connection the record stays, and the next look finds out whether the builder exists.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LOCAL = "local"
 
 
 class _MayBeThere(Unreachable):
-    """It was asked for, and nobody knows what came of it."""
+    """The machine was asked to make it, and what came of that is unknown."""
 
     @classmethod
     def of(cls, error: Unreachable, id: str, host: str) -> _MayBeThere:
@@ -55,11 +55,11 @@ class _MayBeThere(Unreachable):
 
 
 class _Interrupted(KeyboardInterrupt):
-    """After its machine was asked for it."""
+    """Interrupted after the machine was asked to make it."""
 
 
 def spawn_there(context: Context, order: Spawn, host: str) -> Iterator[Part]:
-    """All of several are checked, as far as that is possible here, before the first is made."""
+    """Each of several is checked as far as possible here before the first is made."""
     farm = context.farm
     if host != FLEET and read_book(farm).cluster is None:
         read_book(farm).machine(host)
@@ -105,14 +105,14 @@ def _spawn(context: Context, placings: Placings, host: str, wanted: Wanted) -> S
             except AgentFarmError as error:
                 if error.code != NoCommit.code or not is_known:
                     raise
-                answer = ask(refs)  # its disk is another one since
+                answer = ask(refs)  # the machine's disk was replaced since
             if answer.builder is None:
                 return answer
             row = row_of(id, placed, answer.builder)
             try:
                 _note_made(farm, id, structs.replace(placed, is_known=True, row=row), start, base)
-            except (AgentFarmError, OSError) as error:  # it runs, and is on record as one that may be there
-                what, why = f"{id} is on {placed.host}, but that was not noted", as_farm_error(error).sentence
+            except (AgentFarmError, OSError) as error:  # it runs, and its record says that it may be there
+                what, why = f"{id} is on {placed.host}, but the record failed", as_farm_error(error).sentence
                 raise Unreachable(what, why=why) from error
     return structs.replace(answer, builder=structs.replace(answer.builder, host=placed.host))
 
@@ -129,7 +129,7 @@ def _may_be_there(context: Context, id: str, host: str) -> Iterator[None]:
 
 
 def _note_made(farm: Farm, id: str, placed: Placed, start: Start, base: Mapping[str, str]) -> None:
-    """With what its machine has from now on."""
+    """Record the builder, and what its machine now has."""
     with edit_book(farm) as held:
         machine = held[0].machine(placed.host)
         pushed = {**machine.pushed, **({start.base: next(iter(base.values()))} if base else {})}
@@ -138,13 +138,13 @@ def _note_made(farm: Farm, id: str, placed: Placed, start: Start, base: Mapping[
 
 
 def _is_there(farm: Farm, host: str, start: Start, base: Mapping[str, str]) -> bool:
-    """Whether nothing has to be sent, as far as is known: it begins with a base that was."""
+    """Whether nothing has to be sent, as far as is known: the builder starts from a base sent earlier."""
     known = read_book(farm).machine(host).pushed
     return start.tip in known.values() and all(known.get(start.base) == commit for commit in base.values())
 
 
 def have_it_kept(farm: Farm) -> None:
-    """Somebody has to look after it: the farm's server, where it may run."""
+    """Start the farm's server, if it may run, to look after the builder."""
     if farm.settings.flag("server.enabled"):
         with suppress(AgentFarmError, OSError):
             ensure_server(farm.root)
@@ -203,14 +203,14 @@ def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Ite
 
 
 def _begin_work(farm: Farm, id: str, placed: Placed, start: Start) -> None:
-    """Its branch here, which is on record by now: one that a kill leaves goes with the builder."""
+    """Make its branch here. The builder is recorded already, so that a branch left by a kill goes with it."""
     try:
         if placed.new_branch:
             make_branch(farm.repository, placed.branch, start.tip)
         else:
             note_fetched(farm.repository, id, start.tip)
     except BaseException:
-        _take_off_record(farm, id)  # the branch may be somebody's who was first
+        _take_off_record(farm, id)  # the branch may belong to somebody who was first
         raise
 
 
@@ -237,7 +237,7 @@ def _is_new(start: Start) -> bool:
 
 
 def _free_name(farm: Farm, work: Work, start: Start) -> Name:
-    """With the branch that it continues, if there is one."""
+    """A name that is free; with the branch that the builder continues, if there is one."""
     book, branch = read_book(farm), start.existing_branch
     taken = {*farm.registry.ids(), *book.builders, *book.removed}
     for id, one in book.builders.items():

@@ -1,4 +1,4 @@
-"""`sync` for builders on other machines: they stand on what their base is here by now."""
+"""`sync` for builders on other machines: moves them onto what their base is here now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_farm.operations.sync import Synced
 
 
 def sync(verb: Operation[Any, Any], context: Context, request: Any, ids: Sequence[str]) -> Iterator[Any]:
-    """The bases travel with the look before it."""
+    """Looking at the machines first sends them the bases."""
     farm = context.farm
     book = read_book(farm)
     book = refresh(farm, {book.builder(id).host for id in ids})
@@ -24,7 +24,7 @@ def sync(verb: Operation[Any, Any], context: Context, request: Any, ids: Sequenc
         if isinstance(part, Synced):
             placed = book.builders[part.id]
             pushed = book.machine(placed.host).pushed.get(placed.base)
-            if part.base_commit == pushed:  # what it stands on is what was sent there
+            if part.base_commit == pushed:  # it stands on the commit that was sent
                 fetch_work(farm, book, part.id)
                 _note(context, part.id, pushed)
                 part = structs.replace(part, base=placed.base)

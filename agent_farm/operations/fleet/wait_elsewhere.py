@@ -1,4 +1,4 @@
-"""`wait` for builders here and on other machines: for all of them, or until one of them is there."""
+"""`wait` for builders here and on other machines: for all of them, or for the first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.operations.operation import Context, Operation, only
 from agent_farm.operations.shown import BuilderShown, show_all
 from agent_farm.operations.wait import DEFAULT_STATES, Wait, Waited
 
-_TURN_SECONDS = 2.0  # the longest an interrupt may have to wait
+_TURN_SECONDS = 2.0  # the longest delay of an interrupt
 _PAUSE_SECONDS = 1.0
 
 Verb = Operation[Any, Any]
@@ -64,7 +64,7 @@ def _wait_for_all(context: Context, book: Book, request: Wait, groups: Groups, a
 
 
 def _wait_for_one(context: Context, book: Book, request: Wait, groups: Groups, ask: Ask) -> Waited:
-    """All are asked at once, for a short while each time: no call continues there for a caller who has left.
+    """All are asked at once, for a short time each turn, so that no call outlives the caller over there.
 
     A machine that cannot be asked is asked again, as long as another one answers.
     """
@@ -87,7 +87,7 @@ def _wait_for_one(context: Context, book: Book, request: Wait, groups: Groups, a
         told |= lost.keys()
         if until is not None and time.monotonic() >= until:
             raise _late(answers, request)
-        if lost:  # they take no time to say so
+        if lost:  # these failed at once, so the turn took no time
             time.sleep(min(_PAUSE_SECONDS, turn))
 
 
@@ -99,7 +99,7 @@ def _late(answers: Mapping[str, object], request: Wait) -> TimedOut:
 
 
 def _all(context: Context, book: Book, groups: Groups, answers: Mapping[str, Any]) -> Iterator[BuilderShown]:
-    """Those that no machine has just reported, as known here."""
+    """The answers, and as known here those builders whose machine did not answer."""
     for host, ids in groups.items():
         answer = answers[host]
         if not isinstance(answer, AgentFarmError):

@@ -14,7 +14,7 @@ from agent_farm.operations.spawn_work import Work, find_work, inside_checkout
 
 
 class Wanted(Struct, frozen=True):
-    """What a request yields here: the task, the base, and the text of its role."""
+    """What a request amounts to here: the task, the base, and the text of its role."""
 
     order: Spawn
     work: Work
@@ -42,7 +42,7 @@ def _begins_as(last: Wanted, order: Spawn) -> bool:
 
 
 def as_told(farm: Farm, order: Spawn) -> Spawn:
-    """What was decided here is said otherwise; paths are those from the top, where it will stand."""
+    """The order with what was decided here; paths start at the top of the checkout."""
 
     def paths(names: tuple[str, ...], flag: str) -> tuple[str, ...]:
         return tuple(inside_checkout(farm, name, flag) for name in names)
@@ -63,7 +63,7 @@ def as_told(farm: Farm, order: Spawn) -> Spawn:
 
 
 def _require_possible(farm: Farm, order: Spawn) -> None:
-    """What needs the queue, the builders or the files of this machine stays on it."""
+    """Refuse what needs the queue, the builders or the files of this machine."""
     waits = "The queue of this machine starts what waits, on this machine."
     removes = "It would be removed there before its work has come home."
     here = "af spawn --on local …"

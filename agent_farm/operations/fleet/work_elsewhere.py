@@ -1,4 +1,4 @@
-"""Work of builders on other machines: bases are pushed there, commits fetched from there."""
+"""Moves work between machines: pushes bases there, fetches builders' commits from there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REFS = "refs/remotes/home/"
 
 
 def line_of(farm: Farm, book: Book, host: str) -> Line:
-    """How git reaches it; what comes is bounded."""
+    """How git reaches the machine, with a bound on what it may send."""
     return line_to(book.machine(host), most_bytes=most_fetched(farm))
 
 
@@ -43,7 +43,7 @@ def most_fetched(farm: Farm) -> int:
 
 
 def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: float | None = None) -> None:
-    """One at a time: git over there refuses the second of two that move the same ref."""
+    """One push at a time: git there refuses the second of two that move the same ref."""
     with file_lock(farm.paths.locks / f"fleet-{host}.lock", wait=wait):
         machine = book.machine(host)
         if is_of_cluster(machine):
@@ -55,7 +55,7 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
 
 
 def fetch(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
-    """Fetches each of their refs, with its history, under its name here; no more than the limit."""
+    """Fetch their refs and history under the names given for them here; no more than the limit."""
     if is_of_cluster(book.machine(host)):
         from agent_farm.operations.fleet.pack_calls import fetch_packs
 
@@ -65,18 +65,18 @@ def fetch(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
 
 
 def ref_there(id: str) -> str:
-    """Where on its machine that lies which a builder begins with."""
+    """The ref on its machine from which a builder starts."""
     return f"refs/agent-farm/home/{id}"
 
 
 def base_there(farm: Farm, base: str) -> dict[str, str]:
-    """The ref of the base on a machine, and its commit now; nothing if the base is not a branch."""
+    """The ref of the base on a machine, and its commit now; {} if the base is not a branch."""
     commit = farm.repository.branch_commit(base)
     return {f"{_REFS}{base}": commit} if commit else {}
 
 
 def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
-    """Pushes the bases of builders there as they are here now, so that the machine knows what has landed."""
+    """Push the bases of builders there as they are here now, so that the machine can tell what has landed."""
     machine = book.machine(host)
     bases = {placed.base for placed in book.on(host).values()}
     tips = resolve_commits(farm.repository, {f"refs/heads/{base}" for base in bases}) if bases else {}
@@ -87,9 +87,9 @@ def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) 
 
 
 def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None:
-    """The builder's branch here is where it is there; refused where somebody else has moved it here.
+    """Move the builder's branch here to where it is there; refused if somebody has moved it here.
 
-    `if_new`: its machine was asked just now, and is asked for no commit that is here.
+    With `if_new`, the machine was asked just now, and is not asked for a commit that is here already.
     """
     placed = book.builders[id]
     theirs = placed.row.record.branch if placed.row else placed.branch
@@ -102,7 +102,7 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
         raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {id}")
     coming = coming_work_ref(id)
     fetch(farm, book, placed.host, {f"refs/heads/{theirs}": coming})
-    # or another process, which fetched it too, has taken it a moment ago
+    # the second half: another process fetched it too, and took it a moment ago
     commit = commit_at(farm.repository, coming) or fetched_commit(farm.repository, id)
     if commit is None:
         raise NotFound(f"The branch of {id} could not be fetched")
@@ -115,7 +115,7 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
 
 
 def _require_small(farm: Farm, placed: Placed, commit: str, before: str | None) -> None:
-    """What a checkout of it would write: a pack may unpack to any multiple of what it weighs."""
+    """Limits what a checkout would write: a pack may unpack to any multiple of its size."""
     base = farm.repository.branch_commit(placed.base)
     begun = {one for one in (before or placed.base_commit, base) if one is not None}
     try:
@@ -127,14 +127,14 @@ def _require_small(farm: Farm, placed: Placed, commit: str, before: str | None) 
 
 
 def make_branch_again(farm: Farm, id: str, placed: Placed) -> None:
-    """Of one that has come back: where it was when it was fetched last."""
+    """For a restored builder: make its branch where it was last fetched."""
     tip = fetched_commit(farm.repository, id)
     if tip and farm.repository.branch_commit(placed.branch) is None:
         make_branch(farm.repository, placed.branch, tip)
 
 
 def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
-    """The builder's branch here is where it was at the last checkpoint, if that is further on."""
+    """Move the builder's branch here to its last checkpoint, if that is further on."""
     if placed.checkpoint is None or commit_at(farm.repository, kept_ref(id)) is None:
         return
     found = read_checkpoint(farm.repository, kept_ref(id), most_bytes=most_fetched(farm))
@@ -145,8 +145,9 @@ def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
 
 
 def take_what_came(farm: Farm, id: str, placed: Placed) -> str | None:
-    """The last checkpoint of a builder that leaves the list may be all that is left: the branch gets its
-    commits, and another ref keeps the rest. Returns a message about it.
+    """Save the last checkpoint of a builder that leaves the list, since it may be all that is left.
+
+    The branch gets its commits, another ref keeps the rest. Returns a message about that.
     """
     with suppress(AgentFarmError):  # the branch was moved here, or is checked out
         take_checkpoint(farm, id, placed)

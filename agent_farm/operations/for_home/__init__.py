@@ -1,1 +1,1 @@
-"""What a machine does for the one that placed builders on it."""
+"""What a machine does for the farm that placed builders on it, its home."""

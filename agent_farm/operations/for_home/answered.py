@@ -1,4 +1,4 @@
-"""What a machine of a fleet does for the one it belongs to: one call, carried out in a farm of its own."""
+"""Carries out one call from home on this machine, in the farm that it has for it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ from agent_farm.tmux.viewing import give_back_size, viewer_argv, window_size
 
 _OF_SESSIONS = ("session_begin", "session_look")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What a machine decides for itself.
+# Variables that a machine decides for itself.
 _OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH"})
 
 
 class Hello(Struct, frozen=True):
-    """`format` is that of the repository's objects; commits there are made by `name` and `email`."""
+    """`format` is the object format of the repository; commits there are made as `name` and `email`."""
 
     format: str
     name: str | None = None
@@ -73,13 +73,13 @@ class Several(Struct, frozen=True):
 
 
 class Each(Answer):
-    """In the order of the requests: `answer` or `error`."""
+    """In the order of the requests, each with `answer` or `error`."""
 
     each: tuple[dict[str, Any], ...]
 
 
 class Welcome(Answer):
-    """The programs of a machine, and where the farm is."""
+    """The programs on a machine, and where the farm is."""
 
     place: book.Place
     git: str
@@ -89,12 +89,12 @@ class Welcome(Answer):
 
 
 def answered(data: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of an answer; the last one is the answer or the error."""
+    """The lines of the reply; the last one is the answer or the error."""
     told: list[str] = []
     try:
         asked = _read(data)
         given = {name: value for name, value in asked.environment.items() if _may_be_set(name)}
-        if asked.verb not in _OF_SESSIONS:  # whose server would have them, too
+        if asked.verb not in _OF_SESSIONS:  # the server that is started for them would get these, too
             os.environ.update(given)
         place = place_of(asked.directory, asked.farm)
         answer = document(_carry_out(asked, place, told, given))
@@ -145,7 +145,7 @@ def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, st
         return _several(place, msgspec.convert(asked.request, Several), told)
     if asked.verb == "place":
         return placed(place, msgspec.convert(asked.request, Place), told)
-    if asked.verb in _OF_SESSIONS:  # records, which few calls need
+    if asked.verb in _OF_SESSIONS:  # loads session records, which few calls need
         from agent_farm.operations.for_home.sessions_for_home import about_session
 
         return about_session(place, asked.verb, asked.request, given, told)
@@ -161,7 +161,7 @@ def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, st
 
 
 def _welcome(place: Path, hello: Hello) -> Welcome:
-    """Makes the repository, which holds nothing yet."""
+    """Make the repository, which is still empty."""
     if hello.format not in ("sha1", "sha256"):
         raise UsageError(f"{hello.format!r:.20} is not an object format")
     tmux = shutil.which("tmux")
@@ -171,7 +171,7 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
     make_directory(place.parent)
     require_own_directory(place.parent)
     with file_lock(place.with_name(f".{place.name}.lock")):
-        # again where it is there: whoever made it may have been killed on the way
+        # repeated if it exists: whoever made it may have been killed halfway
         run_git(place.parent, "init", "--quiet", f"--object-format={hello.format}", "--", str(place))
         for name, value in (("user.name", hello.name), ("user.email", hello.email)):
             if value is not None and is_no_option(value):
@@ -181,7 +181,7 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
 
 
 def _several(place: Path, asked: Several, told: list[str]) -> Each:
-    """Side by side, and each to its own end."""
+    """Run them side by side; a failure does not stop the others."""
     found: Mapping[int, Answer | AgentFarmError]
     if asked.verb == "place_again":
         found = _all_placed_again(open_farm(place, told.append), asked.requests, told)
@@ -200,7 +200,7 @@ def _several(place: Path, asked: Several, told: list[str]) -> Each:
 def _all_placed_again(
     farm: Farm, requests: Sequence[dict[str, Any]], told: list[str]
 ) -> dict[int, PlacedAgain | AgentFarmError]:
-    """Those that began at the same commit, whose settings hold for them, side by side."""
+    """Those that start at the same commit, whose settings apply to them, run side by side."""
     asked = {n: msgspec.convert(one, Again) for n, one in enumerate(requests)}
     found = dict[int, PlacedAgain | AgentFarmError]()
     with file_lock(farm.root.with_name(f".{farm.root.name}.lock"), inherit=True) as lock:
@@ -240,7 +240,7 @@ _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
 
 
 def view_pane(record: BuilderRecord, *, read_only: bool) -> int:
-    """A browser's terminal, until it is closed; who only watches leaves others the size that they work at."""
+    """Show a browser's terminal until it is closed; a viewer who only watches does not resize the window."""
     server, pane = require_pane(record)
     ignores_size = read_only and pane.attached > 0
     argv = viewer_argv(server.socket, pane.session_id, read_only=read_only, ignores_size=ignores_size)

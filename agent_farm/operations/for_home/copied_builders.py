@@ -1,4 +1,4 @@
-"""What a machine does so that nothing is lost: copies of builders, builders from copies, an end to some."""
+"""Makes checkpoints of builders and builders from checkpoints, and ends builders that moved elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from agent_farm.typed import make_known
 
 SUPERSEDED = "it was placed again elsewhere"
 MOVES = "it is placed elsewhere"
-# In the middle of a turn, as far as is known.
+# In the middle of a turn, or possibly so.
 AT_WORK = ("creating", "preparing", "working", "waiting", "limited", "unknown")
 
 
@@ -43,7 +43,7 @@ class Copy(Struct, frozen=True):
 
 
 class Copies(Answer):
-    """The checkpoints that exist now, of those requested."""
+    """The requested checkpoints, as far as they exist now."""
 
     made: tuple[Copy, ...]
     failed: tuple[Failure, ...] = ()
@@ -61,7 +61,7 @@ class Again(Struct, frozen=True):
 
 
 class PlacedAgain(Answer):
-    """`problem` is why its runtime was not started."""
+    """`problem` says why its runtime was not started."""
 
     builder: BuilderShown
     started: bool
@@ -69,14 +69,14 @@ class PlacedAgain(Answer):
 
 
 class HandOver(Struct, frozen=True):
-    """`interrupt`: it may be in the middle of a turn."""
+    """`interrupt`: end it even in the middle of a turn."""
 
     id: str
     interrupt: bool
 
 
 class Withdraw(Struct, frozen=True):
-    """No builder of that id and a lower term is to come. `held` is the one under which home has placed it."""
+    """No builder of that id with a lower term may come. `held` is the term under which home placed it."""
 
     id: str
     term: int
@@ -84,8 +84,8 @@ class Withdraw(Struct, frozen=True):
 
 
 class Withdrawn(Answer):
-    """Whether there is such a builder; where there is none, none of a lower term comes. `removal` is that of
-    the one that home has placed, if it is in the trash."""
+    """Whether there is such a builder; if not, none with a lower term will come. `removal` is that of the one
+    home placed, if it is in the trash."""
 
     there: bool
     removal: Removal | None = None
@@ -98,7 +98,7 @@ def context_for_home(farm: Farm, told: list[str]) -> Context:
 
 
 def end_superseded(farm: Farm, fences: Mapping[str, int], told: list[str]) -> None:
-    """Whoever was placed elsewhere does not go on here; its worktree stays as it is."""
+    """Stop builders that were placed elsewhere; their worktrees stay as they are."""
     for id in superseded(read_terms(farm), fences):
         if id in farm.registry.read():
             ((_, found),) = stop_running(farm, [id], SUPERSEDED)
@@ -120,7 +120,7 @@ def checkpoints(farm: Farm, ids: tuple[str, ...]) -> Copies:
 
 
 def handed_over(farm: Farm, asked: HandOver) -> Copies:
-    """It has ended; its checkpoint has its previous state, in which it continues elsewhere."""
+    """End the builder; its checkpoint has the state it was in, in which it continues elsewhere."""
     id = asked.id
     with file_lock(farm.paths.locks / "checkpoints.lock"):
         record = farm.require(id)
@@ -128,7 +128,7 @@ def handed_over(farm: Farm, asked: HandOver) -> Copies:
         if status.state in AT_WORK and not asked.interrupt:
             raise AgentFarmError(f"{id} is {status.state}", why="Its turn would be cut short.")
         state = status.state
-        if state == "stopped" and record.reason == MOVES:  # the answer was lost
+        if state == "stopped" and record.reason == MOVES:  # asked again, because the answer was lost
             state = "interrupted" if status.cut_short else "idle"
         elif not status.is_finished:
             only = None if asked.interrupt else status.state
@@ -142,7 +142,7 @@ def handed_over(farm: Farm, asked: HandOver) -> Copies:
 
 
 def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:
-    """Asked twice it is made once."""
+    """Asking twice makes it once."""
     make_known(BuilderRecord)
     record = msgspec.convert(asked.record, BuilderRecord)
     terms = read_terms(farm)
@@ -175,7 +175,7 @@ def withdrawn(farm: Farm, asked: Withdraw) -> Withdrawn:
 
 
 def restored(context: Context, asked: Restore) -> Restored:
-    """Asked twice it is done once: the connection may have died before the answer came."""
+    """Asking twice restores it once: the connection may have died before the answer."""
     farm = context.farm
     if asked.epoch is None and asked.id in farm.records() and not begun_removals(farm, asked.id):
         return Restored(show_builder(farm, asked.id))
@@ -183,8 +183,8 @@ def restored(context: Context, asked: Restore) -> Restored:
 
 
 def hold_or_undo(farm: Farm, id: str, term: int) -> None:
-    """Home may have taken it off its list while it was made, or the disk be full: then it goes into the
-    trash, since home takes it for one that was not made."""
+    """Record the term, or move the builder to the trash. Home may have dropped it while it was made, or the
+    disk may be full: home then believes that it was not made."""
     try:
         hold(farm, id, term)
     except (AgentFarmError, OSError):

@@ -1,4 +1,4 @@
-"""The checkout of a farm that belongs to another machine: settings, roles and butlers are read from it."""
+"""The checkout of a farm whose home is another machine, from which settings, roles and butlers are read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agent_farm.launch import as_command
 
 
 class NoCommit(AgentFarmError):
-    """What home believes to be here has not come, or has gone with a disk."""
+    """What home believes to be here never arrived, or was lost with a disk."""
 
     code = "no-commit"
 
 
 def check_out(place: Path, commit: ObjectName, lock: int) -> None:
-    """Settings, roles and protocols are read from here: those of the commit that the builder starts from.
+    """Check out the commit that a builder starts from: its settings, roles and protocols are read here.
 
-    A git that outlives us holds the lock. What a killed one has left half done is done over; what anybody
-    else has changed there is not.
+    git inherits the lock, and keeps it if it outlives us. A checkout that was killed halfway is repeated;
+    changes that anybody else made there are not overwritten.
     """
     begun = place / ".git/agent-farm-checkout"
     force = []

@@ -1,4 +1,4 @@
-"""What a machine that git cannot reach does with commits: packs come and go in pieces, each in a call."""
+"""Takes and gives packs of commits in pieces, one call each, for machines that git cannot reach."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Name = Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
 
 
 class Take(Struct, frozen=True):
-    """A piece of a pack; the last one says where its commits are."""
+    """A piece of a pack; the last one says which refs its commits get."""
 
     name: _Name
     offset: int
@@ -37,7 +37,7 @@ class Take(Struct, frozen=True):
 
 
 class Give(Struct, frozen=True):
-    """The commits of these refs, for a caller that has `known` and takes at most that much."""
+    """Asks for the commits of these refs, for a caller that has `known` and takes at most `most_bytes`."""
 
     refs: tuple[str, ...]
     known: tuple[ObjectName, ...]
@@ -54,8 +54,8 @@ class Tips(Answer):
 
 
 class Given(Answer):
-    """Where those refs are, and the pack that makes them whole: it begins with `data`, and the rest of it is
-    read under `name`. None of it is there where it is more than may be."""
+    """The commits of those refs, and the pack that the caller needs for them: it begins with `data`, and the
+    rest is read under `name`. If the pack is too large, nothing of it is given."""
 
     commits: dict[str, ObjectName]
     size: int = 0
@@ -86,7 +86,7 @@ def _file(place: Path, name: str) -> Path:
     for other in directory.iterdir():
         with suppress(FileNotFoundError):
             if time.time() - other.lstat().st_mtime > _STALE_SECONDS:
-                other.unlink()  # of one whose other end has gone
+                other.unlink()  # left by a caller that is gone
     return directory / name
 
 
@@ -111,7 +111,7 @@ def _take(place: Path, piece: Take) -> Tips:
 def _require_refs(kind: re.Pattern[str], refs: Iterable[str]) -> None:
     for ref in refs:
         if not kind.fullmatch(ref) or ".." in ref:
-            raise UsageError(f"{ref!r:.80} does not travel that way")
+            raise UsageError(f"{ref!r:.80} cannot be transferred this way")
 
 
 def _give(place: Path, asked: Give) -> Given:

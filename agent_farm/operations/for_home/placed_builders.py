@@ -1,4 +1,4 @@
-"""A builder that home places on this machine: made from home's commit, under home's id and term."""
+"""Makes a builder that home places on this machine: from home's commit, under home's id and term."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from agent_farm.paths import is_builder_id
 
 
 class Place(Struct, frozen=True):
-    """What a machine is asked to make, from `commit`: `base` is the branch it is to land on, None where it is
-    none, and `base_commit` where it parted from that. `issue` and `role` were read at home."""
+    """A builder to be made from `commit`: `base` is the branch to land on (None if there is none), and
+    `base_commit` where it left that. `issue` and `role` were read at home."""
 
     id: str
     term: int
@@ -40,14 +40,14 @@ class Place(Struct, frozen=True):
 
 
 def placed(place: Path, asked: Place, told: list[str]) -> Spawned:
-    """Asked twice it is made once: the connection may have died before the answer came."""
+    """Asking twice makes it once: the connection may have died before the answer."""
     if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
         raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
     has_role = asked.role is not None
     order = structs.replace(
         asked.order, base=asked.commit, on="local", role=None, no_role=has_role or asked.order.no_role
     )
-    # until the plan is made: another spawn would put other settings there
+    # held until the plan is made: another spawn would check out other settings
     with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
         check_out(place, asked.commit, lock)
         farm = open_farm(place, told.append)

@@ -1,6 +1,6 @@
-"""Headless sessions on a machine of a fleet: its farm's own server runs them, as it does those of here.
+"""Headless sessions for home: the server of the farm here runs them like its own.
 
-Each has the id that home gave it, under which it begins once, however often it is asked for.
+Each has the id that home gave it, and begins only once, however often home asks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_BYTES = 8_000_000  # per answer; the rest follows in the next
 
 
 class Begin(Struct, frozen=True):
-    """`request` is one of `trigger`; `commit` is what is checked out when it begins."""
+    """`request` is one for `trigger`; `commit` is checked out when the session begins."""
 
     id: str
     commit: ObjectName
@@ -41,7 +41,7 @@ class Begun(Answer):
 
 
 class Look(Struct, frozen=True):
-    """`seen` is what was last reported of each; `recorded` are those whose end home has on record."""
+    """`seen` is the mark last reported for each; `recorded` are those whose end home has recorded."""
 
     seen: dict[str, str] = {}
     recorded: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Told(Struct, frozen=True):
 
 
 class Looked(Answer):
-    """Sessions that have changed since they were seen, and those that do not exist."""
+    """Sessions that have changed since `seen`, and those that do not exist."""
 
     sessions: tuple[Told, ...]
     missing: tuple[str, ...]
@@ -62,7 +62,7 @@ class Looked(Answer):
 def about_session(
     place: Path, verb: str, request: Mapping[str, Any], given: Mapping[str, str], told: list[str]
 ) -> Answer:
-    """`given` is for this session only: neither this process nor a server it starts gets it."""
+    """`given` is only for this session: neither this process nor a server it starts gets it."""
     if verb == "session_begin":
         return _begin(place, msgspec.convert(request, Begin), given, told)
     return _look(open_farm(place, told.append), msgspec.convert(request, Look))

@@ -1,1 +1,1 @@
-"""What our programs in a pane share: an input line on a plain terminal, and hooks; standard library only."""
+"""Shared by our programs in a pane: an input line on a plain terminal, and hooks. Standard library only."""

@@ -1,6 +1,6 @@
-"""An input line whose draft is always visible, with bracketed paste, below plain lines of output.
+"""An input line with a visible draft and bracketed paste, below plain lines of output.
 
-The draft is bytes, so that no text is changed on its way in.
+The draft is kept as bytes, so that no text changes on its way in.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class EndOfInput(Exception):
 
 
 class InputLine:
-    """`draft` is what was typed and not yet sent; sent messages wait in `sent`."""
+    """`draft` is what was typed and not sent yet; sent messages wait in `sent`."""
 
     def __init__(self, prompt: str) -> None:
         self._prompt = prompt
@@ -47,7 +47,7 @@ class InputLine:
         self.sent = list[bytes]()
 
     def __enter__(self) -> None:
-        """Keys come one by one and unechoed, pastes in brackets; undone at the end."""
+        """Reads keys one by one without echo, and pastes in brackets; undone at the end."""
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         self._before = termios.tcgetattr(self._descriptor)
         raw = termios.tcgetattr(self._descriptor)
@@ -63,28 +63,28 @@ class InputLine:
         termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
 
     def say(self, text: str) -> None:
-        """A line of output above the input line."""
+        """Print a line above the input line."""
         _write(f"\r\x1b[J{_printable(text)}\n")
 
     def echo(self, message: bytes, note: str = "") -> None:
-        """The message that was sent, in a form that no screen rule takes for a draft."""
+        """Print a message that was sent, in a form that no screen rule takes for a draft."""
         self.say(f"» {_shortened(message, _ECHOED)}{note}")
 
     def show(self, instead: str = "") -> None:
-        """The draft's first line as far as it fits, and how much more there is; or a question."""
+        """Show as much of the draft's first line as fits, and how much more there is; or a question."""
         columns = os.get_terminal_size(sys.stdout.fileno()).columns
         draft = _shortened(bytes(self.draft), columns - len(self._prompt) - 1)
         _write(f"\r\x1b[J{instead or self._prompt + draft}")
 
     def wait(self, seconds: float | None) -> bool:
-        """Take in what comes within `seconds` (None: until something does); whether anything came."""
+        """Take in what comes within `seconds` (None: wait for something); returns whether anything came."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
             return False
         self._take(self._read())
         return True
 
     def pause(self, seconds: float) -> None:
-        """Let time pass, and what is typed meanwhile be seen."""
+        """Let time pass, and show what is typed in the meantime."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self.wait(left):
@@ -106,7 +106,7 @@ class InputLine:
                 if _PASTE_END not in self._pending:
                     return
                 pasted, _, self._pending = self._pending[len(_PASTE_BEGIN) :].partition(_PASTE_END)
-                self.draft += pasted.replace(b"\r", b"\n")  # how terminals send a newline
+                self.draft += pasted.replace(b"\r", b"\n")  # a terminal sends a newline as \r
             elif self._pending[0] == _ESC:
                 self._take_escape()
             else:
@@ -114,8 +114,8 @@ class InputLine:
                 self._take_key(key)
 
     def _take_escape(self) -> None:
-        """A cursor key is ignored; Esc may stand alone."""
-        import re  # as much as the agent itself, and few press such a key
+        """Ignores cursor keys; Esc may also come alone."""
+        import re  # takes as long as the agent itself, and such keys are rare
 
         if found := re.match(_SEQUENCE, self._pending):
             self._pending = self._pending[found.end() :]
@@ -147,7 +147,7 @@ def _write(text: str) -> None:
 
 
 def _printable(text: str) -> str:
-    """Text from outside, which must not move the cursor or set the title."""
+    """Text from outside must not move the cursor or set the title."""
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""Reporting events the way real CLIs do: lines of JSON, or a command that gets the payload as JSON."""
+"""Reports events as real CLIs do: as lines of JSON, or to a command that gets the payload as JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _HOOK_SECONDS = 10.0
 _CHUNK = 1 << 16
-_HEARD_BY_PROGRAMS = (signal.SIGPIPE, signal.SIGXFSZ)  # which Python itself ignores
+_HEARD_BY_PROGRAMS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores these, programs should not
 
 
 def emit(line: Mapping[str, object]) -> None:
-    """One event, to whoever reads our standard output line by line."""
+    """Print one event for whoever reads our standard output line by line."""
     sys.stdout.write(dumps(line) + "\n")
     sys.stdout.flush()
 
@@ -39,7 +39,7 @@ class Hooks:
 
 
 def _run(argv: tuple[str, ...], content: bytes) -> None:
-    """Without subprocess, which takes as long to load as a hook takes."""
+    """Does without subprocess, which takes as long to load as the hook takes to run."""
     given, giving = os.pipe()
     hearing, heard = os.pipe()
     actions = [
@@ -65,7 +65,7 @@ def _run(argv: tuple[str, ...], content: bytes) -> None:
 
 
 def _fed(giving: int, hearing: int, content: bytes) -> bool:
-    """Whether it has closed its output, as its end does, before its time is over. Closes `giving`."""
+    """Whether the program closed its output, as it does when it ends, in time. Closes `giving`."""
     os.set_blocking(giving, False)
     deadline, writing = time.monotonic() + _HOOK_SECONDS, [giving]
     while (left := deadline - time.monotonic()) > 0:

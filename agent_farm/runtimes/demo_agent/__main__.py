@@ -1,6 +1,6 @@
 """The demo agent's own process: standard library only, so that it starts in a few hundredths of a second.
 
-It is started by path (`python -I -S …/demo_agent/__main__.py`), never imported by the rest of the package.
+It is run by path (`python -I -S …/demo_agent/__main__.py`), and never imported by the rest of the package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 if __name__ == "__main__":
     place = os.path.dirname(os.path.realpath(__file__))
-    sys.path.append(os.path.normpath(os.path.join(place, "../../..")))  # -I: nothing else finds the package
+    sys.path.append(os.path.normpath(os.path.join(place, "../../..")))  # not found by -I
 
     from agent_farm.runtimes.demo_agent.arguments import parse_arguments
     from agent_farm.runtimes.demo_agent.conversation import UnknownConversation

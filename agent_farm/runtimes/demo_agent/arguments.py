@@ -49,8 +49,7 @@ class Arguments:
 
 
 def parse_arguments(words: list[str]) -> Arguments:
-    """A mode, and options with a value each. Ends the process with 2, and a line on stderr, when there is
-    another word."""
+    """Parse a mode and options with one value each; anything else ends the process with 2."""
     mode, rest = words[0] if words else "", words[1:]
     found = Arguments(mode=_chosen("mode", mode))
     if len(rest) % 2:

@@ -18,7 +18,7 @@ class Leave(Exception):
 
 
 class Conversation:
-    """How many messages it heard, of how many bytes; `file` is the one that it wrote last."""
+    """Counts the messages it got and their bytes; `file` is the file that it wrote last."""
 
     def __init__(self, id: str, messages: int = 0, heard_bytes: int = 0, file: str | None = None) -> None:
         self.id = id
@@ -27,8 +27,8 @@ class Conversation:
         self.file = file
 
     def remember(self, text: str) -> str:
-        """Add a message and give back its SHA-256."""
-        from agent_farm.digests import sha256  # not every agent is told something
+        """Add a message; returns its SHA-256."""
+        from agent_farm.digests import sha256  # not every agent gets a message
 
         content = text.encode("utf-8", "surrogateescape")
         self.messages += 1
@@ -47,7 +47,7 @@ class Conversation:
 
 
 def open_conversation(home: str | None, new: str | None, resumed: str | None) -> Conversation:
-    """A new conversation, or the one to go on with; UnknownConversation when that does not exist."""
+    """A new conversation, or the one to continue; UnknownConversation if that does not exist."""
     if resumed is None:
         return Conversation(new or os.urandom(16).hex())
     if home is None or not os.path.exists(_file(home, resumed)):

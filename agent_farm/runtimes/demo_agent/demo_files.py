@@ -1,4 +1,4 @@
-"""The demo agent's work: a file in the working directory, committed."""
+"""The demo agent's work: writes a file in the working directory, and commits it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Refused(Exception):
 
 
 def target_of(cwd: Path, name: str, *, anywhere: bool = False) -> Path:
-    """Refused when `name` leads out of the working directory and that is not allowed."""
+    """Refused if `name` leads out of the working directory, unless `anywhere`."""
     root = cwd.resolve()
     target = (root / name).resolve()
     if not (anywhere or target.is_relative_to(root)) or target == root:
@@ -37,7 +37,7 @@ def read_inside(cwd: Path, name: str) -> str:
 
 
 def lines_of(target: Path, more: int, topic: str | None) -> list[str]:
-    """What is in the file, and so many lines after it; without a topic, that of its last line."""
+    """The lines of the file, and `more` after them; without a topic, about that of the last line."""
     lines = target.read_text(encoding="utf-8").splitlines() if target.exists() else []
     before = _OURS.fullmatch(lines[-1]) if lines else None
     topic = topic or (before[1] if before else None)
@@ -51,7 +51,7 @@ def lies_in(path: Path, places: Iterable[Path]) -> bool:
 
 
 def commit_file(cwd: Path, target: Path, message: str) -> str | None:
-    """The new commit, or None without a repository or anything to commit."""
+    """The new commit; None if there is no repository, or nothing to commit."""
     if _git(cwd, "add", "--", str(target)).returncode:
         return None
     known = _git(cwd, "config", "user.email").stdout.strip()

@@ -1,4 +1,4 @@
-"""The demo agent without a terminal: the prompt on standard input, lines of JSON on standard output."""
+"""The demo agent without a terminal: reads the prompt from standard input, prints lines of JSON."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def run_headless(arguments: Arguments) -> int:
 
 
 class _Lines:
-    """A turn as lines of JSON; there is nobody to ask, so a question is refused."""
+    """Reports a turn as lines of JSON; nobody can be asked, so a question is refused."""
 
     def step(self, text: str) -> None:
         emit({"type": "step", "text": text})
 
     def pause(self, seconds: float) -> None:
-        time.sleep(seconds if seconds > 0.1 else 0.0)  # the steps' own pauses are for people who watch
+        time.sleep(seconds if seconds > 0.1 else 0.0)  # the short pauses are for people who watch
 
     def turn(self) -> None:
         emit({"type": "turn"})

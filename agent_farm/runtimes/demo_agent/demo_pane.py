@@ -1,4 +1,4 @@
-"""The demo agent in a terminal: works on its prompt, shows an input line, answers what is sent to it."""
+"""The demo agent in a terminal: works on its prompt, shows an input line, answers messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run_interactive(arguments: Arguments) -> int:
-    """Until /exit, Ctrl-D, a directive or a signal; the exit code."""
+    """Runs until /exit, Ctrl-D, a directive or a signal; returns the exit code."""
     if not sys.stdin.isatty():
         sys.stderr.write("demo: interactive needs a terminal\n")
         return 2
@@ -33,7 +33,7 @@ def _leave_on_signal(number: int, frame: FrameType | None) -> None:
 
 
 class _Agent:
-    """It is the door of its turns: a terminal with a person before it."""
+    """It is the `Door` of its turns: a terminal with a person in front of it."""
 
     def __init__(self, arguments: Arguments) -> None:
         self._arguments = arguments
@@ -85,7 +85,7 @@ class _Agent:
             self._answer(message, edits=False)
 
     def _answer(self, message: bytes, *, edits: bool) -> None:
-        from agent_farm.runtimes.demo_agent.demo_turn import (  # an agent that waits does without
+        from agent_farm.runtimes.demo_agent.demo_turn import (  # an agent that only waits does not load it
             Turn,
             TurnFailed,
             bytes_of,
@@ -116,7 +116,7 @@ class _Agent:
             self._hooks.report("Stop", last_assistant_message=answer, **spent)
 
     def _interrupted(self, key: str) -> None:
-        """Ctrl-C is reported; Esc is not, as in the CLIs whose stale state has to be seen on the screen."""
+        """Reports Ctrl-C but not Esc, like CLIs whose stale state only the screen can correct."""
         self.line.say("interrupted")
         self.line.draft.clear()
         if key == "Ctrl-C":
@@ -137,7 +137,7 @@ class _Agent:
         self._hooks.report("PostToolUse", tool_name=name, tool_input=given)
 
     def ask(self, question: str) -> bool:
-        """A dialog that takes 1 or Enter for yes and 2 for no."""
+        """Shows a dialog that takes 1 or Enter for yes, and 2 for no."""
         self._hooks.report("PermissionRequest", tool_name="ask", message=question)
         self.line.say(f"demo? {question}")
         self.line.say("  1. yes")

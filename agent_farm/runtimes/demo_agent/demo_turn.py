@@ -1,4 +1,4 @@
-"""One turn of the demo agent: what a prompt tells it to do is done, an answer comes out."""
+"""One turn of the demo agent: does what the prompt says, and answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from agent_farm.runtimes.demo_agent.instructions import (
 
 
 class Door(Protocol):
-    """How a turn is seen and answered: a terminal, or lines of JSON."""
+    """How a turn is shown and answered: in a terminal, or as lines of JSON."""
 
     def step(self, text: str) -> None: ...
     def pause(self, seconds: float) -> None: ...
@@ -40,7 +40,7 @@ class Door(Protocol):
 
 
 class TurnFailed(Exception):
-    """The model's API failed, as far as the demo agent is concerned."""
+    """The model's API failed, or so the demo agent says."""
 
     kind = "api-error"
 
@@ -63,7 +63,7 @@ class Turn:
         self._written = list[Path]()
 
     def run(self, prompt: str, *, default_file: str | None) -> str:
-        """Carry out `prompt` and give the answer; a prompt that asks for no file writes `default_file`."""
+        """Carry out `prompt` and return the answer; a prompt that asks for no file writes `default_file`."""
         directives = find_directives(prompt)
         words = {directive.word for directive in directives}
         self.commits = (self.commits or "commit" in words) and "nocommit" not in words
@@ -106,7 +106,7 @@ class Turn:
         self._edit(value, lambda target: f"{self.message}\n")
 
     def _edit(self, name: str, content: Callable[[Path], str]) -> bool:
-        """Whether it was allowed and possible."""
+        """Returns whether it was allowed and possible."""
         anywhere = self.arguments.permissions == "all"
         if self.arguments.permissions == "ask" and not self.door.ask(f"edit {name}?"):
             self.door.tool("write", {"path": name}, "refused", True)
@@ -152,7 +152,7 @@ class Turn:
         self.answer = text if self.answer is None else self.answer
 
     def _mcp(self, value: str) -> None:
-        from agent_farm.runtimes.demo_agent.mcp_call import McpError, call_tool  # urllib takes its time
+        from agent_farm.runtimes.demo_agent.mcp_call import McpError, call_tool  # loads urllib, which is slow
 
         name, _, text = value.partition(" ")
         given: dict[str, object] = {}
@@ -198,7 +198,7 @@ class Turn:
 
 
 def spending(given: int, made: int) -> dict[str, object]:
-    """The usage it reports for this many bytes read and written: four bytes a token, at a made-up price."""
+    """The usage reported for these numbers of bytes: four bytes a token, at a made-up price."""
     tokens = {"input_tokens": given // 4 + 1, "output_tokens": made // 4 + 1}
     return {"usage": tokens, "cost": round(sum(tokens.values()) * 1e-6, 9)}
 

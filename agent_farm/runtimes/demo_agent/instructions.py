@@ -1,7 +1,7 @@
-"""What a prompt tells the demo agent to do.
+"""Finds in a prompt what the demo agent should do.
 
-`[[word]]` or `[[word:value]]`, in the order they stand; and, in plain words, lines for a file: "Write three
-lines about git worktrees into worktrees.md", "Add a fourth line".
+Directives are `[[word]]` or `[[word:value]]`, carried out in order. In plain words, it understands lines for
+a file: "Write three lines about git worktrees into worktrees.md", "Add a fourth line".
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Directive(NamedTuple):
 
 
 class LinesWanted(NamedTuple):
-    """Without `file`, more of the file that was written last; without `topic`, more of the same."""
+    """Without `file`, it means the file written last; without `topic`, the topic of that file's last line."""
 
     number: int
     topic: str | None
@@ -70,6 +70,6 @@ def find_lines_wanted(text: str) -> LinesWanted | None:
 
 
 def find_spec(text: str) -> str | None:
-    """The file that says the rest of what is wanted."""
+    """The file that contains the rest of the task."""
     found = _SPEC.search(text)
     return found[1] if found else None

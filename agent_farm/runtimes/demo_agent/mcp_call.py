@@ -1,4 +1,4 @@
-"""One MCP tool call over streamable HTTP, with nothing but the standard library."""
+"""Calls one MCP tool over streamable HTTP, using only the standard library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROTOCOL = "2025-06-18"
 
 
 class McpError(Exception):
-    """`unreachable` tells a server that does not answer from one that says no."""
+    """`unreachable` tells a server that does not answer from one that refuses."""
 
     def __init__(self, message: str, *, unreachable: bool = False) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class McpError(Exception):
 
 
 def call_tool(config: str | None, tool: str, arguments: dict[str, object]) -> str:
-    """The text a tool answers with; McpError otherwise."""
+    """The text that the tool answers; otherwise McpError."""
     servers = json.loads(Path(config).read_text())["mcpServers"] if config else {}
     if not servers:
         raise McpError("no MCP server is configured")
@@ -49,7 +49,7 @@ class _Server:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def ask(self, number: int | None, method: str, params: Mapping[str, object] | None) -> dict[str, Any]:
-        """The result; nothing comes of a message without a number."""
+        """The result; a message without a number has none."""
         asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         message = {name: value for name, value in asked.items() if value is not None}
         request = urllib.request.Request(self._url, json.dumps(message).encode(), self._headers)

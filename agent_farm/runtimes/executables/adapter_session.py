@@ -24,9 +24,10 @@ class UnknownSession(Exception):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What was asked for, the commit it began at, which files differed from that already, what came of it.
+    """What was asked for, the commit it began at, which files differed from that already, and what came of
+    it.
 
-    `conversation` is None until the CLI has told the id that it chose.
+    `conversation` is None until the CLI has reported the id that it chose.
     """
 
     runtime: str
@@ -41,7 +42,7 @@ class Told(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Session:
-    """`alive.lock` says whether its turn is still running."""
+    """`alive.lock` tells whether its turn is still running."""
 
     directory: Path
     told: Told
@@ -63,7 +64,7 @@ class Session:
         return self.directory / "alive.lock"
 
     def is_alive(self) -> bool:
-        """Its turn holds the lock for as long as it lives, however it dies."""
+        """Its turn holds the lock as long as it lives, however it ends."""
         return is_locked(self.alive_lock)
 
     def status(self) -> str:
@@ -89,12 +90,12 @@ class Sessions:
     @classmethod
     def of(cls, cwd: Path) -> Sessions:
         top = top_of(cwd)
-        root = main_checkout(top) or top  # a linked worktree shares the sessions of its repository
+        root = main_checkout(top) or top  # a linked worktree shares its repository's sessions
         return cls(root, root / STATE_NAME / "sessions")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Held while a session is looked for and begun; makes the directory where there is none."""
+        """Held while a session is looked for and begun; creates the directory."""
         make_directory(self.directory)
         ignore = self.directory / ".gitignore"
         if not ignore.exists():
@@ -103,9 +104,9 @@ class Sessions:
             yield
 
     def living(self, runtime: str, brief: Path, state: Path) -> Session | None:
-        """The session of this brief and state that is not at its end."""
+        """The session with this brief and state whose turn is running."""
         for directory in self.directory.glob(f"{runtime}-{_key(brief, state)}-*"):
-            with suppress(UnknownSession):  # whoever began that one died over it
+            with suppress(UnknownSession):  # whoever began that session was killed
                 session = self.load(directory.name, runtime)
                 if session.is_alive():
                     return session
@@ -120,7 +121,7 @@ class Sessions:
         return session
 
     def load(self, identity: str, runtime: str) -> Session:
-        """UnknownSession also for a session of another runtime than the one that asks."""
+        """UnknownSession also if the session belongs to another runtime."""
         session = load_session(self.directory / identity)
         if "/" in identity or session.told.runtime != runtime:
             raise UnknownSession(identity)

@@ -1,4 +1,4 @@
-"""Which files a session made: what differs from the commit that it began at, and did not differ then."""
+"""Which files a session made: those that differ from the commit where it began, and did not then."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
-from agent_farm.runtimes.hearing import heard
+from agent_farm.runtimes.bounded_run import run_bounded
 
-# Files of the tree cannot name programs to run here, and variables of a git hook cannot redirect git.
+# Keeps files in the tree from naming programs to run here, and a git hook's variables from redirecting git.
 _NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _CONFIGURATION = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM")
 
 
 def commit_of(place: Path) -> str | None:
-    """The commit that is checked out, or the empty tree before the first; None outside of a repository."""
+    """The commit that is checked out (the empty tree before the first one); None outside a repository."""
     try:
         top = _git(place, "rev-parse", "--show-toplevel")
     except OSError:
@@ -28,7 +28,7 @@ def commit_of(place: Path) -> str | None:
 
 
 def differing_files(place: Path, commit: str, apart_from: Iterable[Path] = ()) -> list[str]:
-    """The files there are, as paths from the top of the checkout. The farm's own do not count."""
+    """Paths from the top of the checkout, without the farm's own files."""
     top = Path(_git(place, "rev-parse", "--show-toplevel"))
     diff = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv")
     changed = _git(top, *diff, "--ignore-submodules=dirty", "-z", commit, "--")
@@ -44,11 +44,11 @@ def differing_files(place: Path, commit: str, apart_from: Iterable[Path] = ()) -
 
 
 def _git(place: Path, *words: str) -> str:
-    """OSError with what git said."""
+    """OSError with git's message if it fails."""
     env = {k: value for k, value in os.environ.items() if not k.startswith("GIT_") or k in _CONFIGURATION}
     try:
-        # an agent's own git must not find a lock of ours
-        done = heard(
+        # an agent's own git must not run into a lock of ours
+        done = run_bounded(
             ["git", *_NO_PROGRAMS, *words], cwd=place, env={**env, "GIT_OPTIONAL_LOCKS": "0"}, seconds=60
         )
     except subprocess.TimeoutExpired as error:

@@ -53,7 +53,7 @@ def main(name: str, argv: Sequence[str]) -> int:
 
 
 def _spawn(name: str, sessions: Sessions, brief: Path, state: Path, prompt: str) -> str:
-    """The id of a new session, or of the one that lives already for this brief and state."""
+    """The id of a new session, or of the running one with this brief and state."""
     if not brief.is_file():
         raise _Refused(f"no brief {brief}", _WRONG_ARGUMENTS)
     _require_cli(name)
@@ -76,7 +76,7 @@ def _resume(name: str, sessions: Sessions, identity: str, state: Path, prompt: s
     with sessions.lock():
         if sessions.load(identity, name).is_alive():
             raise _Refused(f"session {identity} is still at work", _STILL_AT_WORK)
-        session = sessions.load(identity, name)  # as its last turn left it, which may have ended only now
+        session = sessions.load(identity, name)  # loaded again, because its last turn may have ended only now
         if session.told.conversation is None:
             raise _Refused(
                 f"session {identity} ended before its conversation began; spawn a new one", _FAILED
@@ -97,7 +97,7 @@ def _start(session: Session, prompt: str, verb: str) -> None:
 
 
 def _start_turn(session: Session, verb: str) -> None:
-    """In the background, so that it outlives its caller. Returns when it holds the session's lock."""
+    """Start it in the background, to outlive its caller; returns when it holds the session's lock."""
     ready, ready_end = os.pipe()
     words = ("-E", "-P", "-m", "agent_farm.runtimes.executables.turn", str(session.directory), verb)
     with open(session.log, "ab") as log:
@@ -113,14 +113,14 @@ def _start_turn(session: Session, verb: str) -> None:
     os.close(ready_end)
     told = os.read(ready, 16)
     os.close(ready)
-    process.returncode = 0  # it is nobody's child from here on, and is not waited for
+    process.returncode = 0  # it is not our child any more, and not waited for
     if told != b"alive":
         raise OSError(f"the turn did not start; see {session.log}")
 
 
 def _with_brief(prompt: str, brief: Path, state: Path) -> str:
     text = brief.read_text(encoding="utf-8", errors="surrogateescape")
-    task = "" if prompt.strip() in text else f"{prompt}\n\n"  # a farm's brief holds it already
+    task = "" if prompt.strip() in text else f"{prompt}\n\n"  # a farm's brief contains it already
     return (
         f"{task}The brief of your task ({brief}):\n\n{text}\n\n"
         f"Keep {state} up to date as you go: a JSON object with lego_name, status, current_substep, "

@@ -1,4 +1,4 @@
-"""The state file of a session, which the agent writes, too: its values are kept, missing ones are added."""
+"""The state file of a session: values that the agent wrote are kept, and missing ones added."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _STARTING, _DONE = "starting", "done"
 
 def begin_state(path: Path, brief: Path) -> None:
     state = _load(path, brief)
-    if state["current_substep"] == _DONE:  # the substep of ours that ended the turn before
+    if state["current_substep"] == _DONE:  # we wrote this when the last turn ended
         state["current_substep"] = _STARTING
     make_directory(path.parent)
     _write(path, {**state, "status": "in-progress"})
 
 
 def end_state(path: Path, brief: Path, *, failed: bool, artifacts: Sequence[str]) -> None:
-    """A directory that is gone is not created again: being unable to write is an error."""
+    """Does not create a directory that is gone: failing to write is then an error."""
     state = _load(path, brief)
     state["status"] = "failed" if failed else "completed"
     failures = state["failure_count"]
@@ -40,7 +40,7 @@ def _write(path: Path, state: dict[str, Any]) -> None:
 
 
 def _load(path: Path, brief: Path) -> dict[str, Any]:
-    """In the documented form, with what the file says where it says it."""
+    """The state in the documented form, with the values from the file."""
     said = _read(path)
     named = said.pop("lego_name", None)
     form = {
@@ -55,7 +55,7 @@ def _load(path: Path, brief: Path) -> dict[str, Any]:
 
 
 def _lego_name(path: Path, brief: Path) -> str:
-    """What the files are named after, else what the brief is headed with; the brief may have gone."""
+    """The name in the file's name, else the heading of the brief, which may be gone."""
     for stem, pattern in ((path.stem, r"lego_state_(.+)"), (brief.stem, r"session_(.+)_brief")):
         if found := re.fullmatch(pattern, stem):
             return found[1]
@@ -68,7 +68,7 @@ def _lego_name(path: Path, brief: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Empty where there is none; one that is damaged is moved aside, never overwritten."""
+    """Empty if there is no file; a damaged one is moved aside, never overwritten."""
     try:
         loaded = json.loads(path.read_bytes())
     except FileNotFoundError:

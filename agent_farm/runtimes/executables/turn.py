@@ -1,4 +1,4 @@
-"""Runs one turn of one session in the background, and notes how it ended.
+"""Runs one turn of a session in the background, and records how it ended.
 
 `turn SESSION-DIRECTORY begin|resume DESCRIPTOR`; "alive" goes to the descriptor once the session is locked.
 Standard output is adapter.log.
@@ -26,7 +26,7 @@ from agent_farm.runtimes.executables.state_file import end_state
 from agent_farm.runtimes.external_config import ExternalRuntime, RuntimeFileError, declared_runtimes
 from agent_farm.runtimes.result import RuntimeResult
 
-_MOST_TURNS = 100_000  # its limit is the time
+_MOST_TURNS = 100_000  # limited by time instead
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -34,7 +34,7 @@ def main(directory: Path, verb: str, ready: int) -> int:
     session = load_session(directory)
     root = directory.parents[2]  # of .agent-farm/sessions/ID
     turn = _Turn(session, find_limits(root, session.told.runtime))
-    with file_lock(session.alive_lock):  # who asks whether it lives holds it for a moment, too
+    with file_lock(session.alive_lock):  # whoever asks whether it is alive takes the lock for a moment
         failed = asyncio.run(turn.run(verb, ready))
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)  # the end is recorded in any case
@@ -43,7 +43,7 @@ def main(directory: Path, verb: str, ready: int) -> int:
 
 
 def find_limits(root: Path, name: str) -> ExternalRuntime:
-    """The entry of that name in agent_runtime.json, else the one whose adapter is a file of that name."""
+    """The entry with that name in agent_runtime.json, else the one whose adapter is a file with that name."""
     try:
         declared = [one for one in declared_runtimes(root).values() if isinstance(one, ExternalRuntime)]
     except RuntimeFileError:
@@ -59,13 +59,13 @@ class _Turn:
         self._calls_told: set[int] = set()
 
     async def run(self, verb: str, ready: int) -> bool:
-        """Whether it failed; a signal ends it and every process of the CLI."""
+        """Returns whether it failed; a signal ends it, and every process of the CLI."""
         working = asyncio.ensure_future(self._work(verb))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, working.cancel)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)
-        with suppress(BrokenPipeError):  # whoever began it has gone; asked again, it gives the same session
+        with suppress(BrokenPipeError):  # whoever began it is gone; a second call finds the same session
             os.write(ready, b"alive")
         os.close(ready)
         try:
@@ -73,7 +73,7 @@ class _Turn:
         except asyncio.CancelledError:
             self._say("ended by a signal")
             return True
-        except Exception as error:  # whatever it was, the end is recorded
+        except Exception as error:  # the end is recorded whatever happened
             self._say(f"cannot run: {error!r}")
             return True
         self._tell(result)
@@ -104,7 +104,7 @@ class _Turn:
         )
 
     def _tell(self, result: RuntimeResult) -> None:
-        """What is new of a result goes into the log; the conversation is kept as soon as it is known."""
+        """Log what is new in a result, and record the conversation as soon as it is known."""
         conversation = result.conversation_id
         if conversation and conversation != self.session.told.conversation:
             self._try("keep the conversation's id", lambda: self._note(conversation=conversation))
@@ -114,9 +114,7 @@ class _Turn:
                 self._write({"tool": call.name, "input": call.input, "is_error": call.is_error})
 
     def note_end(self, failed: bool) -> None:
-        """Steps that are all attempted, whichever fail; the outcome is written last, as the sign that all are
-        done.
-        """
+        """Attempts every step, whichever fail; the outcome is written last, to show that all are done."""
         session, told, artifacts = self.session, self.session.told, self._artifacts()
         self._try(
             "write the state",
@@ -151,28 +149,28 @@ class _Turn:
         self._write({"adapter": message})
 
     def _write(self, facts: Mapping[str, object]) -> None:
-        """Never fails: a turn does not end because nothing more can be written about it."""
+        """Never fails: a turn must not end because nothing more can be logged."""
         line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **facts}, default=str)
         with suppress(OSError):
             os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
 def _farms_server() -> dict[str, Mapping[str, object]]:
-    """The one of the farm, which AF_MCP_CONFIG names."""
+    """The farm's server, which AF_MCP_CONFIG names."""
     token = os.environ.get("AF_MCP_TOKEN")
     servers = _servers_in(os.environ.get("AF_MCP_CONFIG"))
     return {name: {"url": one["url"], "type": one["type"], "token": token} for name, one in servers.items()}
 
 
 def _words_of(name: str) -> tuple[str, ...]:
-    """claude uses the project's own servers, where no farm hands it another."""
+    """claude uses the project's own servers if the farm gives it none."""
     own = _servers_in(".mcp.json") if name == "claude-mcp" and "AF_MCP_CONFIG" not in os.environ else {}
     more = ("--mcp-config", ".mcp.json", "--allowedTools", *(f"mcp__{one}" for one in own)) if own else ()
     return (*ALSO_ALLOWED.get(name, ()), *more)
 
 
 def _servers_in(file: str | None) -> dict[str, Any]:
-    """Those of a file in Claude's form; none where it cannot be read."""
+    """The servers in a file in Claude's format; none if it cannot be read."""
     try:
         servers = json.loads(Path(file).read_bytes())["mcpServers"] if file else {}
     except (OSError, ValueError, KeyError, TypeError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.paths import STATE_NAME
-from agent_farm.runtimes.hearing import heard
+from agent_farm.runtimes.bounded_run import run_bounded
 from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
 _STATUSES = ("pending", "active", "completed", "failed")
@@ -18,7 +18,7 @@ _SECONDS = 120
 
 
 class AdapterFailed(Exception):
-    """What the executable said on standard error, or what was wrong with its answer."""
+    """What the executable printed on standard error, or what was wrong with its answer."""
 
     kind = "failed"
 
@@ -29,7 +29,7 @@ class TimeIsOver(AdapterFailed):
 
 @dataclass
 class Session:
-    """`id` is None until it is spawned. `timeout_seconds` bounds each turn."""
+    """`id` is None until it is spawned. `timeout_seconds` limits each turn."""
 
     command: list[str]
     name: str
@@ -43,7 +43,7 @@ class Session:
     _begun: float = field(default_factory=time.monotonic)
 
     def spawn(self) -> None:
-        """The session's id is all of standard output."""
+        """All of standard output is the session's id."""
         said = self._call("spawn", self.brief, self.state, self.prompt)
         if not said or "\n" in said:
             raise AdapterFailed(f"{self.name} spawn printed no session id but {said[:200]!r}")
@@ -64,7 +64,7 @@ class Session:
         return said
 
     def failure(self) -> AdapterFailed:
-        """Says where the log is, where the contract wants it or where ours keep it."""
+        """Names the log, which is where the contract says or where our own executables keep it."""
         identity, cwd = str(self.id), Path(self.cwd)
         top = top_of(cwd)
         places = (cwd, (main_checkout(top) or top) / STATE_NAME) if identity == Path(identity).name else ()
@@ -73,7 +73,7 @@ class Session:
         return AdapterFailed(f"session {identity} failed" + (f"; see {found}" if found else ""))
 
     def load_state(self) -> dict[str, Any] | None:
-        """Its own account of itself; None where it has not written one."""
+        """What the session says about itself; None if it has written nothing."""
         try:
             state = json.loads(Path(self.state).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -82,7 +82,7 @@ class Session:
 
     def _call(self, *words: str) -> str:
         try:
-            done = heard([*self.command, *words], cwd=self.cwd, seconds=_SECONDS)
+            done = run_bounded([*self.command, *words], cwd=self.cwd, seconds=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise AdapterFailed(f"{self.name} {words[0]}: {error}") from error
         if done.returncode:

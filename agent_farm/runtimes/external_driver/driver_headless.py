@@ -1,4 +1,4 @@
-"""An external session without a terminal: lines of JSON, until it is completed or failed."""
+"""An external session without a terminal: prints lines of JSON until it is completed or failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An external session in a pane: its status as it changes, and an input line whose messages resume it."""
+"""An external session in a pane: shows its status, and an input line whose messages resume it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.5
 
 
 def run_interactive(session: Session) -> int:
-    """Until the session has failed, /exit, Ctrl-D or a signal; then nothing of it is left running."""
+    """Runs until the session has failed, /exit, Ctrl-D or a signal; then nothing of it is left running."""
     if not sys.stdin.isatty():
         sys.stderr.write("external: interactive needs a terminal\n")
         return 2
@@ -37,8 +37,8 @@ class _Pane:
         self._session = session
         self.line = InputLine("> ")
         self._status = ""
-        self._messages: deque[str] = deque()  # taken from the keyboard, not yet by the session
-        self._is_left_over = False  # a turn that ended with its pane: no failure of this one
+        self._messages: deque[str] = deque()  # typed, but not yet taken by the session
+        self._is_left_over = False  # its last turn ended with the pane, and is no failure
 
     def run(self) -> int:
         try:
@@ -83,7 +83,7 @@ class _Pane:
         self.line.show()
 
     def _listen(self) -> None:
-        """Keys for as long as a status is good for."""
+        """Read keys for as long as a status is valid."""
         deadline = time.monotonic() + _POLL_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -97,7 +97,7 @@ class _Pane:
                 return
 
     def _keep(self, message: bytes) -> None:
-        """A session that is busy takes no message; it gets them one by one when it is done."""
+        """Keep a message until the session, which takes none while it is busy, is done."""
         text = message.decode("utf-8", "surrogateescape")
         if text.strip() == "/exit":
             raise EndOfInput
@@ -111,7 +111,7 @@ class _Pane:
             self.line.say(self._session.resume(text))
         except AdapterFailed as error:
             self.line.say(f"not taken: {error}")
-            self.line.draft[:0] = text.encode("utf-8", "surrogateescape")  # nothing is lost
+            self.line.draft[:0] = text.encode("utf-8", "surrogateescape")  # so that nothing is lost
             return
         self._report("message", prompt=text)
         self._is_left_over, self._status = False, ""

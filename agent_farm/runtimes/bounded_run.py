@@ -1,4 +1,4 @@
-"""A program that is asked something, and answers within a bound."""
+"""Runs a program to its end, within a time limit."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 
-def heard(
+def run_bounded(
     argv: Sequence[str], *, cwd: str | os.PathLike[str], seconds: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """All of its output, whatever its exit code; its standard input is empty."""
+    """Its output, whatever its exit code; its standard input is empty."""
     return subprocess.run(
         argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
     )

@@ -1,6 +1,6 @@
-"""Asking machines of the fleet on, in a process of its own: what they say goes into fleet.json.
+"""Keeps asking the fleet's machines, in a process of its own; the answers go into fleet.json.
 
-A machine that hangs holds up nobody: neither the other machines, nor whoever looks at builders meanwhile.
+A machine that hangs delays nobody: neither the other machines nor those who look at builders.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PAUSE_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
-def ask_on(farm: Farm, hosts: Iterable[str]) -> None:
-    """Once, with patience; not where somebody is at it."""
+def ask_late_machines(farm: Farm, hosts: Iterable[str]) -> None:
+    """Ask each once, patiently; skips a machine that another process is asking."""
     threads = [Thread(target=_ask, args=(farm, host)) for host in hosts]
     for thread in threads:
         thread.start()
@@ -32,7 +32,7 @@ def ask_on(farm: Farm, hosts: Iterable[str]) -> None:
 
 
 def follow_machines(farm: Farm, until: IO[bytes]) -> None:
-    """Every few seconds, until that stream ends; a call that is under way then is ended."""
+    """Ask every few seconds until `until` ends, which also ends a call under way."""
     over = Event()
     Thread(target=_read_out, args=(until, over), daemon=True).start()
     asking: dict[str, Thread] = {}
@@ -48,7 +48,7 @@ def follow_machines(farm: Farm, until: IO[bytes]) -> None:
 
 
 def _follow_one(farm: Farm, host: str, over: Event) -> None:
-    """Until nobody is there any more. One that cannot be asked is asked less and less often."""
+    """Until no builder is there any more. A machine that cannot be asked is asked less and less often."""
     pause = _PAUSE_SECONDS
     while not over.is_set():
         begun = time.monotonic()

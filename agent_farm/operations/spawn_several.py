@@ -70,9 +70,12 @@ def turns(count: int) -> list[Turn]:
 
 
 def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
+    """What is found out for one holds for the next that is the same, or differs in its text or name alone."""
+
     def plan(order: Spawn, last: Plan | None) -> Plan:
-        like = last is not None and _differs_in_text_alone(last.order, order)
-        return _with_text(context, last, order) if last and like else preflight(context, order)
+        if last is None or not _differs_in_text_alone(last.order, order):
+            return preflight(context, order)
+        return last if order == last.order else _with_text(context, last, order)
 
     return all_possible(orders, plan)
 
@@ -96,13 +99,13 @@ def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) 
 
 
 def _differs_in_text_alone(one: Spawn, other: Spawn) -> bool:
-    """If so, what was found out for one holds for the other."""
-    plain = replace(one, task="", name=None) == replace(other, task="", name=None)
-    return plain and not one.files and one.task is not None and other.task is not None
+    is_same_mode = (one.task is None) == (other.task is None)
+    return is_same_mode and replace(one, task="", name=None) == replace(other, task="", name=None)
 
 
 def _with_text(context: Context, plan: Plan, order: Spawn) -> Plan:
-    work, start = find_work(context.farm, choose_mode(order), plan.start, name=order.name)
+    mode, issue = choose_mode(order), plan.work.issue_read
+    work, start = find_work(context.farm, mode, plan.start, name=order.name, issue=issue)
     return replace(plan, order=order, work=work, start=start)
 
 

@@ -92,6 +92,8 @@ def test_all_of_it_speaks_tls_and_strangers_are_refused(
         assert [words for words in found.values() if part in words], f"{part} is not among {found}"
     for one, words in found.items():
         # a worker that has just begun to listen, or ends, drops who comes
-        wait_until(lambda port=one: greeted(port, tls, named=True) or port not in listening(short), what=words)
+        wait_until(
+            lambda port=one: greeted(port, tls, named=True) or port not in listening(short), what=words
+        )
         assert not greeted(one, tls, named=False), words
     ok(af, "prune", "--stop", "--discard-commits", id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shlex
 import stat
@@ -14,8 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_farm.descendants import is_there
-from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
-from agent_farm.own_files import read_own
+from agent_farm.errors import AgentFarmError, LockTaken
 
 _POLL_SECONDS = 0.01
 
@@ -79,16 +77,6 @@ def make_directory(path: Path, *, mode: int = 0o700, alone: bool = False) -> Non
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
-
-
-def load_json(path: Path) -> object:
-    """What a file of ours holds; one that somebody else may have written is refused."""
-    try:
-        return json.loads(read_own(path))
-    except (ValueError, RecursionError) as error:
-        raise DamagedFile(
-            f"{path} is not valid JSON", why=str(error), hint=f"mv {path} {path}.damaged && af doctor"
-        ) from error
 
 
 @contextmanager

@@ -5,30 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
-from agent_farm.disk import file_lock, load_json, replace_file
-from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
+from agent_farm.disk import file_lock, replace_file
+from agent_farm.errors import DamagedFile, NewerFile
+from agent_farm.own_files import read_own
 from agent_farm.paths import FarmPaths
 
 VERSION = 1
 
 
 class Records(dict[str, BuilderRecord]):
-    """By builder id. `unreadable` are the ones that cannot be read, as they are stored, and why.
+    """By builder id. `unreadable` are those that cannot be read, and why; `kept` is what is stored of them.
 
     They are builders all the same: their ids are taken, and they are written back as they are.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.stored: Mapping[str, object] = {}
-        self.unreadable: dict[str, DamagedFile] = {}
+    def __init__(self, other: Records | None = None) -> None:
+        super().__init__(other or {})
+        self.unreadable: dict[str, DamagedFile] = dict(other.unreadable) if other else {}
+        self.kept: dict[str, object] = dict(other.kept) if other else {}
 
     @property
     def ids(self) -> set[str]:
@@ -43,6 +46,25 @@ class Records(dict[str, BuilderRecord]):
         return self[id]
 
 
+class _Seen(Struct, frozen=True):
+    """The file as this process last read or wrote it. Of hundreds of builders most are the same each time:
+    `stored` holds the bytes of each."""
+
+    content: bytes
+    records: Records
+    stored: Mapping[str, Raw]
+
+
+class _Memory:
+    seen: _Seen | None = None
+
+
+@lru_cache(maxsize=4)
+def _memory_of(file: Path, former: tuple[str, ...], called: str) -> _Memory:
+    """Records name their session by what the farm is and was called."""
+    return _Memory()
+
+
 class Registry(Struct, frozen=True):
     paths: FarmPaths
 
@@ -52,23 +74,19 @@ class Registry(Struct, frozen=True):
 
     def read(self) -> Records:
         """All records as of one moment; no lock is needed, since the file is replaced whole."""
-        records = Records()
         try:
-            records.stored = self._stored()
+            content = read_own(self.path)
         except FileNotFoundError:
-            return records
-        for id, document in records.stored.items():
-            try:
-                records[id] = record_from_json(id, document, self.paths)
-            except DamagedFile as error:
-                why = f"It is in {self.path}, and stays there as it is. The other builders work."
-                records.unreadable[id] = DamagedFile(error.what, why=why, hint="af doctor --fix")
-        return records
+            return Records()
+        seen = self._memory.seen
+        if seen is None or seen.content != content:
+            self._memory.seen = seen = _Seen(content, self._parsed(content), {})
+        return Records(seen.records)
 
     def ids(self) -> Collection[str]:
         """All that are taken, without a look at the records."""
         try:
-            return self._stored().keys()
+            return self._documents(read_own(self.path)).keys()
         except FileNotFoundError:
             return ()
 
@@ -93,19 +111,45 @@ class Registry(Struct, frozen=True):
             for id in ids:
                 records.pop(id, None)
 
-    def _store(self, records: Records) -> None:
-        kept = {id: records.stored[id] for id in records.unreadable if id not in records}
-        stored = kept | {id: stored_record(record, self.paths) for id, record in records.items()}
-        document = {"version": VERSION, "builders": stored}
-        replace_file(self.path, json.dumps(document) + "\n")
+    @property
+    def _memory(self) -> _Memory:
+        return _memory_of(self.path, self.paths.former, self.paths.called)
 
-    def _stored(self) -> Mapping[str, object]:
+    def _parsed(self, content: bytes) -> Records:
+        records = Records()
+        for id, document in self._documents(content).items():
+            try:
+                records[id] = record_from_json(id, document, self.paths)
+            except DamagedFile as error:
+                why = f"It is in {self.path}, and stays there as it is. The other builders work."
+                records.unreadable[id] = DamagedFile(error.what, why=why, hint="af doctor --fix")
+                records.kept[id] = document
+        return records
+
+    def _store(self, records: Records) -> None:
+        seen = self._memory.seen or _Seen(b"", Records(), {})
+        known, stored = Records(records), dict[str, Raw]()
+        for id, document in list(records.kept.items()):
+            if id in records:  # it was put there anew
+                del known.kept[id], known.unreadable[id]
+            else:
+                stored[id] = _encoded(document)
+        for id, record in records.items():
+            if id in seen.stored and seen.records.get(id) is record:
+                stored[id] = seen.stored[id]
+            else:
+                document = stored_record(record, self.paths)
+                stored[id] = _encoded(document)
+                known[id] = record_from_json(id, _decoded(bytes(stored[id])), self.paths)
+        content = msgspec.json.encode({"version": VERSION, "builders": stored}) + b"\n"
+        replace_file(self.path, content)
+        self._memory.seen = _Seen(content, known, stored)
+
+    def _documents(self, content: bytes) -> Mapping[str, object]:
         try:
-            document: Any = load_json(self.path)
-        except ForeignFile:
-            raise
-        except DamagedFile as error:
-            raise self._damaged(f"{error.what}. {error.why or ''}".strip()) from error
+            document = _decoded(content)
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(f"It is not valid JSON. {error}") from error
         if not isinstance(document, dict) or "version" not in document:
             raise self._damaged("It has no version.")
         version = document["version"]
@@ -120,3 +164,17 @@ class Registry(Struct, frozen=True):
 
     def _damaged(self, why: str) -> DamagedFile:
         return DamagedFile(f"{self.path} is damaged", why=why, hint="af doctor")
+
+
+def _encoded(document: object) -> Raw:
+    try:
+        return Raw(msgspec.json.encode(document))
+    except UnicodeEncodeError:  # bytes of a name that are no UTF-8, which Python's own JSON knows
+        return Raw(json.dumps(document).encode())
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except ValueError:  # such bytes, or no JSON at all
+        return json.loads(content)

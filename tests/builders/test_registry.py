@@ -155,6 +155,33 @@ def test_no_file_is_no_builders(registry: Registry) -> None:
     assert not registry.path.exists()
 
 
+def test_what_one_reader_changes_no_other_sees(registry: Registry) -> None:
+    registry.put(a_record("a"))
+    records = registry.read()
+    records["b"] = a_record("b")
+    del records["a"]
+    assert list(registry.read()) == ["a"]
+
+
+def test_what_another_process_wrote_is_read_and_kept(registry: Registry) -> None:
+    registry.put(a_record("a"))
+    document = json.loads(registry.path.read_text())
+    document["builders"]["a"]["model"] = "other"
+    registry.path.write_text(json.dumps(document))
+    registry.put(a_record("b"))
+    stored = json.loads(registry.path.read_text())["builders"]
+    assert (stored["a"]["model"], registry.read()["a"].model) == ("other", "other")
+    assert list(stored) == ["a", "b"]
+
+
+def test_a_name_that_is_no_utf8_comes_back(registry: Registry) -> None:
+    files = ("bad\udcff.md",)
+    registry.put(replace(a_record("a"), files=files))
+    registry.put(a_record("b"))
+    other = Registry(FarmPaths(registry.paths.root, former=("elsewhere",)))  # reads it for the first time
+    assert (registry.read()["a"].files, other.read()["a"].files) == (files, files)
+
+
 def test_it_has_a_version_and_is_the_users_alone(registry: Registry) -> None:
     with registry.edit() as records:
         records["task-a7f3-x9k2"] = a_record()

@@ -18,12 +18,11 @@ from agent_farm.disk import (
     cannot_write,
     file_lock,
     is_locked,
-    load_json,
     make_directory,
     replace_file,
     stale_temporaries,
 )
-from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.errors import AgentFarmError, LockTaken
 from tests.waiting import wait_until
 
 FORK = multiprocessing.get_context("fork")
@@ -116,18 +115,6 @@ def test_what_a_live_process_is_writing_is_not_stale(tmp_path: Path) -> None:
 def test_any_bytes_come_back(tmp_path: Path, content: bytes) -> None:
     replace_file(tmp_path / "file", content)
     assert (tmp_path / "file").read_bytes() == content
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe{}", b"[" * 100_000])
-def test_what_is_no_json_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "x.json").write_bytes(content)
-    with pytest.raises(DamagedFile, match=r"x\.json is not valid JSON"):
-        load_json(tmp_path / "x.json")
-
-
-def test_json_is_loaded(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"a": [1, null, "ü"]}')
-    assert load_json(tmp_path / "x.json") == {"a": [1, None, "ü"]}
 
 
 def test_make_directory(tmp_path: Path) -> None:

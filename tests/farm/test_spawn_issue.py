@@ -78,6 +78,15 @@ def test_an_issue_is_the_task(repo: Path, af: Af, shims: Path) -> None:
     assert "--- ann commented 2026-11-01T10:00:00Z\n\nSince Monday." in prompt
 
 
+def test_copies_of_an_issue_ask_the_forge_once(af: Af, shims: Path) -> None:
+    env = stand_in(shims, "gh", GITHUB)
+    script = shims / "gh"
+    script.write_text(script.read_text().replace("pwd", f'echo >> "{shims}/gh.count"\npwd', 1))
+    done = af("spawn", "--runtime", "demo", "--json", "--issue", "42", "-n", "3", env=env)
+    assert len(json.loads(done.stdout)["builders"]) == 3, done.stderr
+    assert (shims / "gh.count").read_text() == "\n"
+
+
 def test_what_an_issue_says_stays_between_its_marks(repo: Path, af: Af, shims: Path) -> None:
     """Neither a tag of its own, nor an include, nor a shell's or a terminal's characters get anywhere."""
     commit_files(

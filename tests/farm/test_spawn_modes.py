@@ -12,6 +12,7 @@ import pytest
 
 from agent_farm.builders.roles import PACKAGED_ROLE
 from tests.conftest import Af
+from tests.farm import shims
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, write_files
 from tests.waiting import wait_until
@@ -221,6 +222,15 @@ def test_a_shell(farm: Path, af: Af) -> None:
     assert builder["branch"] == f"builder/{builder['id']}"
     assert (builder["type"], builder["prompt_file"], builder["role"]) == ("shell", None, None)
     assert_made(farm, builder)
+
+
+def test_several_shells_are_looked_into_once(farm: Path, af: Af, tmp_path: Path) -> None:
+    place = tmp_path / "counting"
+    env = shims.make(place, "tmux", 0, ":")
+    done = af("spawn", "--shell", "--runtime", "demo", "-n", "3", env=env)
+    assert len(set(done.stdout.split())) == 3, done.stderr
+    asked = [call for call in shims.calls(place, "tmux") if "new-session" not in call]
+    assert len(asked) == 1, asked
 
 
 def test_a_shell_with_a_role(farm: Path, af: Af, tmp_path: Path) -> None:

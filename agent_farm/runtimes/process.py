@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ GUARD = Path(__file__).with_name("guard.py")
 GRACE_SECONDS = 3.0
 _STDERR_KEPT = 16_384
 _LINE_LIMIT = 1 << 26
+_PIPE_BYTES = 1 << 19
 TOO_LONG = "(a line that is too long to be read)\n"  # given to `on_line` instead of such a line
 _LEFT_SECONDS = 2.0  # how long to wait for output from processes that are not ours
 
@@ -116,6 +118,7 @@ class _Guard:
     async def start(cls, command: Command, on_error: Callable[[str], None] | None) -> _Guard:
         lifeline_end, lifeline = os.pipe()
         stdout, stderr, status = pipes = [await _Pipe.open() for _ in range(3)]
+        _widen(stdout.far_end)
         words = (str(lifeline_end), str(status.far_end), str(command.grace), str(command.scratch or ""))
         try:
             process = await asyncio.create_subprocess_exec(
@@ -209,6 +212,12 @@ class _Pipe:
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _widen(pipe: int) -> None:
+    """A CLI on Node.js that exits loses what the pipe did not take by then, and its answer comes last."""
+    with suppress(OSError, AttributeError):  # Linux alone can, and a user's share of such memory is bounded
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 async def _close_started(starting: asyncio.Task[_Guard]) -> None:

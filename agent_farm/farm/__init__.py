@@ -1,1 +1,1 @@
-"""The use cases, one file each: everything `af` does with builders."""
+"""Builders and their worktrees: what `af` does with them, a use case per file."""

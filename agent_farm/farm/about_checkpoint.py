@@ -1,4 +1,4 @@
-"""What a checkpoint says of its builder."""
+"""What a checkpoint records about its builder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agent_farm.typed import make_known
 
 
 class About(Struct, frozen=True):
-    """`state` is what its status was, `branch` what is checked out, `tip` that of its own branch.
+    """`state` is its status then, `branch` what it had checked out, `tip` the tip of its own branch.
 
-    `conversation` is the one that `talk/` holds.
+    `conversation` is the one in `talk/`.
     """
 
     id: str

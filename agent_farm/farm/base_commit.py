@@ -1,4 +1,4 @@
-"""Where a builder's branch begins: at a base, or as a branch that is there, here or on a remote."""
+"""Chooses where a builder's branch starts: at a base, or as an existing branch, here or on a remote."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FETCH_SECONDS = 120.0
 
 
 class Start(Struct, frozen=True):
-    """Where the builder's branch begins: `tip` is the commit that is checked out.
+    """Where the builder's branch starts: `tip` is the commit that is checked out.
 
-    `upstream` is the remote-tracking branch that the named branch is made from: it is not there yet.
-    `follows` is how the base stands to what it follows, where the two differ.
+    `upstream` is the remote-tracking branch from which the named branch is made, if that does not exist yet.
+    `follows` is how far the base is from its upstream, if they differ.
     """
 
     base: str
@@ -38,7 +38,7 @@ class Start(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person wants to know of it before the builder starts."""
+        """What the user should know about it before the builder starts."""
         if self.upstream:
             return (f"{self.existing_branch} is made from {self.upstream.name}, and follows it",)
         if self.follows is None or self.existing_branch:
@@ -50,9 +50,9 @@ class Start(Struct, frozen=True):
 
 
 def choose_start(farm: Farm, base: str | None, branch: str | None, *, fetch: bool = False) -> Start:
-    """From the base or the branch that was named, else from `spawn.base`, else from HEAD of this checkout.
+    """From the given base or branch, else from `spawn.base`, else from HEAD of this checkout.
 
-    With `fetch` a base that is only behind what it follows gives way to that.
+    With `fetch`, a base that is only behind its upstream is replaced by that.
     """
     repository = farm.repository
     head = repository.head()
@@ -107,7 +107,7 @@ def go_on_with(farm: Farm, start: Start, branch: str) -> Start:
 
 
 def _on_remote_branch(farm: Farm, start: Start, name: str) -> Start:
-    """Go on with a branch that only a remote has, as `git switch` does: a local one will follow it."""
+    """Continue a branch that only a remote has, as `git switch` does: a local one will track it."""
     found = remote_branches_of(farm.repository, name)
     if not found:
         raise _no_branch(farm, name)
@@ -121,7 +121,7 @@ def _on_remote_branch(farm: Farm, start: Start, name: str) -> Start:
     tip = farm.repository.resolve_commit(one.ref)
     local = farm.repository.branch_commit(one.local)
     if local is None:
-        # It begins at the remote's branch: those commits were pushed, and are not undone.
+        # It starts at the remote's branch, whose commits are never undone.
         return Start(start.base, tip, tip, one.local, one)
     if local != tip:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Builds of builders, setups and checks under the limits of `[limits]`; without a setting nothing changes."""
+"""Limits builds, setups and checks as `[limits]` says; without such settings nothing changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build_limits(farm: Farm) -> Limits | None:
 
 
 def stand_before_builds(farm: Farm, record: BuilderRecord) -> None:
-    """Write what a builder's PATH begins with while builds are limited; nothing when they are not."""
+    """Write the directory with which a builder's PATH begins if builds are limited."""
     limits = build_limits(farm)
     if limits is None:
         return
@@ -59,23 +59,23 @@ def path_before_builds(farm: Farm, record: BuilderRecord, env: Mapping[str, str]
     if build_limits(farm) is None:
         return {}
     place = farm.run(record.id).directory / build_shim.BIN
-    if os.pathsep in str(place):  # it would be two entries, one of them below wherever a command stands
+    if os.pathsep in str(place):  # it would be two entries, one of them relative to wherever a command runs
         return {}
     return {"PATH": os.pathsep.join((str(place), env.get("PATH", os.defpath)))}
 
 
 def before_setup(farm: Farm, record: BuilderRecord) -> list[str]:
-    """What a setup command is started through."""
+    """The words before a setup command, through which it is started."""
     return [] if build_limits(farm) is None else [*_argv(farm.run(record.id).directory), "--"]
 
 
 @contextmanager
 def build_slot(farm: Farm, *, waits: Callable[[], None]) -> Iterator[dict[str, str]]:
-    """Hold a slot for a check that this process runs; yields what tells its builds that they have one."""
+    """Hold a slot for a check run by this process; yields variables that tell its builds about the slot."""
     limits = build_limits(farm)
     with ExitStack() as stack:
         if limits is not None and not os.environ.get(build_shim.HELD):
-            with suppress(NoSlots, AgentFarmError):  # a sandbox, a full disk: no reason not to check
+            with suppress(NoSlots, AgentFarmError):  # a sandbox or a full disk is no reason not to check
                 _make_places(limits)
                 stack.enter_context(slot(limits, "", waits=waits))
         yield {} if limits is None else {build_shim.HELD: "1"}
@@ -94,7 +94,7 @@ def _make_places(limits: Limits) -> None:
 
 
 def queued_for_build(farm: Farm) -> frozenset[str]:
-    """The starts of builders that have a build waiting."""
+    """The runs of builders that have a build waiting."""
     limits = build_limits(farm)
     return frozenset() if limits is None else waiting_runs(limits.directory)
 

@@ -1,4 +1,4 @@
-"""Ignored output of the main checkout (`worktree.carry`) that a worktree gets before anybody works in it."""
+"""Ignored output of the main checkout (`worktree.carry`), for a worktree that nobody has worked in yet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from agent_farm.pane.launchfile import Copy
 
 
 def declared_output(farm: Farm, patterns: Sequence[str]) -> tuple[str, ...]:
-    """What the main checkout has of it: ignored and not tracked; a directory ends in a slash."""
+    """What the main checkout has of it, ignored and untracked; a directory ends in a slash."""
     return tuple(ignored_files(main_checkout(farm.repository), patterns)) if patterns else ()
 
 
 def fitting_output(tree: BuilderTree, names: Sequence[str]) -> tuple[str, ...]:
-    """Those that git ignores there as well, and does not track, in directories that are there.
+    """Those that git ignores and does not track in the worktree either, in directories that exist there.
 
-    Of another base or in a sparse checkout they may not be: they would look like work.
+    With another base, or in a sparse checkout, the others would look like work.
     """
     here = [name for name in names if (tree.path / name).parent.is_dir()]
     if not here:
@@ -39,11 +39,11 @@ def carried_files(farm: Farm, tree: BuilderTree, names: Iterable[str]) -> list[C
 
 
 def bring_output(farm: Farm, tree: BuilderTree, names: Sequence[str]) -> tuple[str, ...]:
-    """Brings those that fit into a worktree that belongs to no builder yet."""
+    """Carry what fits into a worktree that does not belong to a builder yet."""
     fitting = fitting_output(tree, names)
     for done, copy in enumerate(carried_files(farm, tree, fitting)):
         farm.step("Carrying output", done, len(fitting))
-        for _ in copy_files([copy], tree.path):  # the spawn that takes it says what is left out
+        for _ in copy_files([copy], tree.path):  # the spawn that takes it reports what is left out
             pass
     return fitting
 

@@ -1,7 +1,7 @@
-"""What a checkout costs here, and so whether worktrees are kept ready without being asked for.
+"""Measures what a checkout costs, and decides from that whether to keep worktrees ready unasked.
 
-The last few are remembered. The cheapest counts, and it must have taken processor time: a machine that is
-busy with something else does not make checkouts count as slow.
+The last few are remembered. The cheapest one counts, and only if it took processor time: checkouts are not
+slow just because the machine is busy with something else.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def pool_of(farm: Farm) -> Pool:
 
 
 def affordable(farm: Farm, bytes_each: int) -> int:
-    """How many worktrees of that size may lie ready without having been asked for."""
+    """How many worktrees of that size may be kept ready unasked."""
     free = os.statvfs(farm.root)
     bound = min(_MOST_BYTES, _MOST_OF_FREE * free.f_bavail * free.f_frsize)
     return int(bound // max(1, bytes_each))
@@ -59,14 +59,14 @@ def affordable(farm: Farm, bytes_each: int) -> int:
 
 @contextmanager
 def measured(farm: Farm) -> Iterator[None]:
-    """Remembers what the block cost: a checkout, with the processes that it waits for."""
+    """Remember the cost of the block: a checkout, with the processes that it waits for."""
     begin, before = time.monotonic(), _processor_seconds()
     yield
     cost = (round(time.monotonic() - begin, 4), round(_processor_seconds() - before, 4))
     known = [*_load(_file(farm)), cost][-_REMEMBERED:]
     if not any(map(_is_dear, known)):
-        return  # nothing is written at every spawn of a small repository
-    with suppress(AgentFarmError):  # a full or read-only disk: spawning works without
+        return  # a small repository's spawns write nothing
+    with suppress(AgentFarmError):  # on a full or read-only disk, spawning works without it
         store(_file(farm), _Costs(known))
 
 
@@ -84,7 +84,7 @@ def _file(farm: Farm) -> Path:
 
 
 class _Costs(Struct, frozen=True):
-    """Seconds of each, and of these a processor's."""
+    """For each checkout: seconds, and how many of these a processor was busy."""
 
     checkouts: list[tuple[float, float]]
 

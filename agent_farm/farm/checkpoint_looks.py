@@ -1,7 +1,7 @@
-"""Checkpoints of many builders: a look without a process says who is as he was when his last one was made.
+"""Checkpoints of many builders: a look without a process finds those unchanged since their last one.
 
-It sees whatever is committed, staged, reported or told, a new file at the top, and any byte that a process of
-the builder has written. What it does not see, every builder is looked at for in its turn.
+The look notices everything committed, staged, reported or said, a new file at the top, and every byte that a
+process of the builder writes. For what it does not notice, each builder is read in full from time to time.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from agent_farm.git.checkpoint_making import known_checkpoints
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.processes import written_below
 
-# At a call each 15 to 20 s every builder has had its turn after five minutes.
+# With a call every 15 to 20 s, each builder is read in full every five minutes.
 _TURNS = 15
 _UNSURE = (*BUSY, "creating", "unknown")
 
 
 class _Looked(Struct, frozen=True):
-    """How it looked before it was read whole, at `at`, and the checkpoint that came of it."""
+    """How it looked before it was read in full, at `at`, and the checkpoint made then."""
 
     look: str
     commit: str
@@ -47,7 +47,7 @@ class _Looks(Struct, frozen=True):
 def checkpoint_all(
     farm: Farm, records: Mapping[str, BuilderRecord], there: Collection[str]
 ) -> dict[str, str | AgentFarmError]:
-    """The commit of each by now; `there` are all builders of the farm."""
+    """Each builder's current checkpoint; `there` are all builders of the farm."""
     known = known_checkpoints(farm.repository, there)
     panes = find_panes(records.values())
     statuses = read_statuses(farm, records.values(), panes)
@@ -78,13 +78,13 @@ def checkpoint_all(
 
 
 def _but_for_their_turn(alike: Mapping[str, str], before: Mapping[str, _Looked]) -> dict[str, str]:
-    """The longest not read whole are left out."""
+    """Without those that have not been read in full for the longest time."""
     order = sorted(alike, key=lambda id: before[id].at)
     return {id: alike[id] for id in order[-(-len(order) // _TURNS) :]}
 
 
 def _written(panes: Mapping[str, Found]) -> dict[str, str | None]:
-    """What the processes of each have written by now; None where nobody knows."""
+    """How much each builder's processes have written by now; None if that is not known."""
     roots = {id: found.pane.pid for id, found in panes.items() if found.pane and not found.pane.dead}
     written = written_below(roots.values()) if roots else {}
     unknown = {id: None for id, found in panes.items() if not found.known}
@@ -92,7 +92,7 @@ def _written(panes: Mapping[str, Found]) -> dict[str, str | None]:
 
 
 def _look(farm: Farm, record: BuilderRecord, status: Status, tip: str | None, written: str | None) -> str:
-    """Empty where it has to be read whole."""
+    """How it looks now; "" if it has to be read in full."""
     if status.state in _UNSURE or written is None:
         return ""
     own = f"{farm.repository.common_dir}/worktrees/{record.id}"
@@ -123,5 +123,5 @@ def _load(farm: Farm) -> dict[str, _Looked]:
 
 
 def _store(farm: Farm, looks: dict[str, _Looked]) -> None:
-    with suppress(AgentFarmError):  # a full disk: the next call reads them whole
+    with suppress(AgentFarmError):  # on a full disk, the next call reads them in full
         store(farm.paths.state / "checkpoint-looks.json", _Looks(looks))

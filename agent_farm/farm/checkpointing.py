@@ -1,4 +1,4 @@
-"""A builder's checkpoint, on the machine it is on: its worktree, its journal and its conversation."""
+"""Makes a builder's checkpoint on the machine where it is: worktree, journal and conversation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Made(Struct, frozen=True):
 def make_checkpoint(
     farm: Farm, record: BuilderRecord, status: Status, tip: str | None, known: str | None
 ) -> str:
-    """The commit; the last one, `known`, where nothing has changed since. `tip` is that of its branch."""
+    """The commit: the last one, `known`, if nothing has changed since. `tip` is the tip of its branch."""
     tree = farm.tree(record)
     on_branch = tip is not None and tree.checked_out().branch == record.branch
     head = Head(tip, record.branch) if tip and on_branch else None
@@ -70,7 +70,7 @@ def make_checkpoint(
 def _sources(farm: Farm, record: BuilderRecord) -> tuple[str | None, dict[str, Path]]:
     run = farm.run(record.id)
     found = {f"run/{name}": run.directory / name for name in RUN_FILES}
-    with suppress(ValueError):  # a runtime that is not known here any more
+    with suppress(ValueError):  # a runtime that is no longer known here
         cli = get_adapter(record.runtime, farm.root).cli
         conversation = last_conversation(load_events(run.events), cli.hooks.submitted)
         if conversation is not None:

@@ -1,4 +1,4 @@
-"""Which runtime a builder gets, how it may behave, and what its user agrees to before it starts."""
+"""Chooses a builder's runtime and how it may behave, and asks for consent before it starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_farm.runtimes.base import Permissions, RuntimeAdapter, no_runtime, re
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 
 INCLUDE_FILE = ".worktreeinclude"
-# What takes effect when a builder starts, whatever its runtime.
+# Settings that take effect when a builder starts, whatever its runtime.
 AT_A_START = (
     "worktree.setup",
     "worktree.copy",
@@ -33,7 +33,7 @@ AT_A_START = (
 
 
 class Chosen(Struct, frozen=True):
-    """An adapter with the settings that hold for it in this farm, and the consent they need."""
+    """An adapter with the settings that apply to it in this farm, and the consent they need."""
 
     adapter: RuntimeAdapter
     model: str | None
@@ -64,7 +64,7 @@ class Chosen(Struct, frozen=True):
 def choose_runtime(
     farm: Farm, name: str | None, *, model: str | None = None, permissions: str | None = None
 ) -> Chosen:
-    """The runtime asked for, usable or not, else the configured one, else the first that is usable."""
+    """The requested runtime, usable or not; else the configured one; else the first that is usable."""
     default = farm.settings.text("spawn.runtime")
     given = name or default
     if given is None:
@@ -76,7 +76,7 @@ def choose_runtime(
 def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Chosen:
     problems = []
     for name in adapter_names():
-        if name == "demo":  # it does no real work: only when asked for
+        if name == "demo":  # does no real work, so it must be asked for
             continue
         chosen = _configured(farm, name, model or _own_model(farm, name, is_default=True), permissions)
         problem = chosen.adapter.problem(os.environ, command=chosen.command, model=chosen.model)
@@ -87,7 +87,7 @@ def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Cho
 
 
 def _own_model(farm: Farm, name: str, *, is_default: bool) -> str | None:
-    """`spawn.model` is for the default runtime: no other knows a model of that name."""
+    """`spawn.model` belongs to the default runtime; no other runtime knows that model."""
     return farm.settings.runtime(name).model or (farm.settings.text("spawn.model") if is_default else None)
 
 
@@ -123,7 +123,7 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
 
 
 def _known_unlock(adapter: RuntimeAdapter, unlock: tuple[str, ...]) -> tuple[str, ...]:
-    """In the order of its description, so that the same words make the same record."""
+    """In the order of the adapter's description, so that the same words give the same record."""
     known = adapter.cli.unlocks
     for word in unlock:
         if word not in known:
@@ -144,10 +144,10 @@ def agree_to_start(
     yes: bool = False,
     ask: Ask | None = None,
 ) -> None:
-    """ConsentNeeded unless all that the repository wants was agreed to in its present form, `more` included;
-    ToolMissing when the runtime cannot be used all the same.
+    """ConsentNeeded unless everything the repository wants, `more` included, was approved in its present
+    form; ToolMissing if the runtime cannot be used anyway.
 
-    A runtime of the repository's own that the user `named` is agreed to by that, and from then on.
+    Naming a repository's own runtime (`named`) approves it, then and later.
     """
     farm.settings.require_good()
     if named:
@@ -158,14 +158,14 @@ def agree_to_start(
 
 
 def _at_a_start(farm: Farm) -> tuple[str, ...]:
-    """If checks run automatically, their commands: nobody can be asked when a turn ends."""
+    """If checks run automatically, their commands, too: nobody can be asked when a turn ends."""
     values = farm.settings.values
     checks = (name for name in values if name.startswith("check.") or name == "merge.check")
     return (*AT_A_START, *(checks if values["check.auto"] == "idle" else ()))
 
 
 def include_requests(farm: Farm) -> list[Request]:
-    """The patterns of .worktreeinclude; those of the settings are asked about with the settings."""
+    """The patterns in .worktreeinclude; those in the settings are asked about with the settings."""
     try:
         data = read_plain(farm.repository.checkout / INCLUDE_FILE)
     except FileNotFoundError:
@@ -174,7 +174,7 @@ def include_requests(farm: Farm) -> list[Request]:
 
 
 def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
-    """Scripts that worktree.setup names and that are other ones on the base: a builder's tree has those."""
+    """Scripts that worktree.setup names and that differ on the base, whose version a builder has."""
     requests = []
     for setup in farm.settings.requests(["worktree.setup"]):
         found = farm.repository.read_followed(commit, _below(named_paths(setup.content)))

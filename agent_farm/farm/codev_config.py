@@ -1,4 +1,4 @@
-"""codev's `.codev/config.json` in the words of `agent-farm.toml`; nothing is read or written here."""
+"""Translates codev's `.codev/config.json` into `agent-farm.toml` settings; reads and writes no file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOTHING_LIKE_IT = "af has no equivalent"
 
 
 class Equal(Struct, frozen=True):
-    """`settings` of agent-farm.toml mean what `key` of codev's file means."""
+    """`settings` in agent-farm.toml mean what `key` means in codev's file."""
 
     key: str
     settings: Settings
@@ -48,7 +48,7 @@ class Left(Struct, frozen=True):
 
 
 def translate(config: Mapping[str, Any]) -> Iterator[Equal | Left]:
-    """Each key of codev's file by itself."""
+    """Translate each key of codev's file separately."""
     for key, value in _flattened(config):
         if key not in _EQUALS:
             yield Left(key, _WHY.get(key, _NOTHING_LIKE_IT))
@@ -68,7 +68,7 @@ def _flattened(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _runtimes() -> dict[str, str]:
-    """By the program that codev starts."""
+    """The runtimes, by the program that codev starts."""
     return {get_adapter(name).binary_name: name for name in ADAPTERS if name != "demo"}
 
 
@@ -105,7 +105,7 @@ def _files(key: str, value: object) -> Iterator[Equal | Left]:
 
 
 def _setup(key: str, value: object) -> Iterator[Equal | Left]:
-    """Each command had a shell of its own, so that no `cd` reaches the next."""
+    """Each command runs in its own subshell, as it did in codev, so that no `cd` affects the next."""
     commands = _texts(value)
     if commands:
         joined = commands[0] if len(commands) == 1 else " && ".join(f"( {one} )" for one in commands)

@@ -1,4 +1,4 @@
-"""What a repository's checks are: each a command that is green, or not, on a tree."""
+"""The checks that a repository declares: commands that are green, or red, on a tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MERGE = "merge.check"
 
 
 class Check(Struct, frozen=True):
-    """`setting` is where its command stands, `seconds` its time limit."""
+    """`setting` is the key of its command, `seconds` its time limit."""
 
     name: str
     command: str
@@ -26,7 +26,7 @@ class Check(Struct, frozen=True):
 def declared_checks(farm: Farm) -> tuple[Check, ...]:
     """What work must pass to be proven and to land: [check] and each [check.NAME], else merge.check.
 
-    As written: running one requires consent, which the caller asks for first (`agree_to_checks`).
+    Returned as written: running them requires consent, for which the caller asks first (`agree_to_checks`).
     """
     values = farm.settings.values
     found = [("check", _ALONE), *((name, f"check.{name}.command") for name in _named(values))]
@@ -35,12 +35,12 @@ def declared_checks(farm: Farm) -> tuple[Check, ...]:
 
 
 def checks_of_merge(farm: Farm) -> tuple[Check, ...]:
-    """What `af merge` runs: merge.check where it is set, else all that is declared."""
+    """What `af merge` runs: merge.check if it is set, else everything declared."""
     return _of_merge(farm) or declared_checks(farm)
 
 
 def agree_to_checks(farm: Farm, checks: Iterable[Check], *, yes: bool, ask: Ask | None) -> None:
-    """To the settings by which they run."""
+    """Ask for consent to the settings by which the checks run."""
     wanted = farm.settings.requests([*(check.setting for check in checks), "env.pass"])
     require_consent(farm.root, wanted, yes=yes, ask=ask)
 

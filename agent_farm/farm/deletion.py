@@ -1,6 +1,6 @@
-"""Deletes trees; also what lies below directories that may not be written, as in Go's module cache.
+"""Deletes trees, even below read-only directories such as those in Go's module cache.
 
-Runs by itself, too, for large trees in the background: `python -I -S deletion.py DIRECTORY`.
+Also run by itself, to delete large trees in the background: `python -I -S deletion.py DIRECTORY`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _MANY_FILES = 2000
 
 
 def delete_tree(path: Path, *, to: Path | None = None) -> list[Path]:
-    """Gone from its place at once; a large tree is deleted in the background. What cannot be is returned.
+    """Move the tree out of its place at once; a large one is deleted in the background. Returns what is left.
 
-    `to` is the directory where it waits for its end, else that it is in.
+    `to` is the directory in which it waits for deletion, by default the one that it is in.
     """
-    # a name of its own: an earlier tree of this name may still be on its way out
+    # a unique name, because an earlier tree with the same name may not be deleted yet
     doomed = (to or path.parent) / f".{path.name}.{time.time_ns()}.deleting"
     mode = path.lstat().st_mode
     with suppress(OSError):
-        path.chmod(mode | 0o700)  # else it may not change its place
+        path.chmod(mode | 0o700)  # otherwise it could not be renamed
     os.rename(path, doomed)
     if not _has_many_files(doomed):
         delete(str(doomed))
@@ -41,9 +41,9 @@ def delete_tree(path: Path, *, to: Path | None = None) -> list[Path]:
 
 
 def delete(tree: str) -> None:
-    """What cannot be deleted stays, without an error: the tree has left its place already."""
+    """What cannot be deleted stays, without an error: the tree has already left its place."""
     _make_writable(tree)
-    for directory, folders, _ in os.walk(tree):  # a directory is entered after it was made writable
+    for directory, folders, _ in os.walk(tree):  # a directory is made writable before it is entered
         for name in folders:
             _make_writable(os.path.join(directory, name))
     shutil.rmtree(tree, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The end of a builder's run: its session, its processes, and the part of its environment on disk."""
+"""Ends a builder's run: its session, its processes, and the part of its environment that is on disk."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from agent_farm.tmux.snapshot import PaneFacts
 
 
 def end_processes(farm: Farm, records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
-    """Close the sessions, which lets launchers end the runtimes; then make sure that nothing is left.
+    """Close the sessions, so that launchers end the runtimes; then make sure that nothing is left.
 
-    All end side by side. What did not, by builder.
+    All end side by side. Returns what did not end, by builder.
     """
     found = find_panes(records)
     problems = {one.id: not_asked(one, found[one.id].reason) for one in records if not found[one.id].known}
@@ -49,7 +49,7 @@ def _closed(farm: Farm, server: TmuxServer, panes: Mapping[str, PaneFacts]) -> d
 
 
 def end_left(records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
-    """Ends what is left of runs without a keeper; returns the processes that did not end, by builder."""
+    """End what is left of runs without a keeper; returns the processes that did not end, by builder."""
     left = end_runs([record.run for record in records])
     return {
         record.id: AgentFarmError(
@@ -63,7 +63,7 @@ def end_left(records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
 
 
 def program_in_shell(pane: PaneFacts | None) -> str | None:
-    """What somebody runs in the shell that an ended runtime left, None when the shell just waits."""
+    """What somebody runs in the shell that an ended runtime left; None if the shell is just waiting."""
     if pane is None or pane.dead:
         return None
     group = foreground_group(pane.pid)
@@ -71,7 +71,7 @@ def program_in_shell(pane: PaneFacts | None) -> str | None:
 
 
 def has_secrets(run: RunPaths) -> bool:
-    """A kill left values of the environment in `launch.json`, or in a copy of it that was never renamed."""
+    """Whether a kill left environment values in `launch.json`, or in a copy of it that was never renamed."""
     if stale_temporaries(run.directory):
         return True
     try:
@@ -82,9 +82,9 @@ def has_secrets(run: RunPaths) -> bool:
 
 
 def forget_secrets(run: RunPaths) -> None:
-    """Only for a builder whose launcher is gone, which forgets them itself; the next start writes others."""
+    """Only for a builder whose launcher is gone, which normally does this; the next start writes others."""
     for path in stale_temporaries(run.directory):
         path.unlink(missing_ok=True)
     if has_secrets(run):
-        with suppress(NotLaunchable, OSError):  # a full disk: doctor reports it
+        with suppress(NotLaunchable, OSError):  # on a full disk, doctor reports it
             forget_environment(str(run.directory))

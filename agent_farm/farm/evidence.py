@@ -1,4 +1,4 @@
-"""What stands against removing a builder: its work that exists nowhere else, and doubts about whose it is."""
+"""What speaks against removing a builder: work that exists nowhere else, and doubts about whose it is."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SHOWN = 20
 
 
 class Obstacle(Struct, frozen=True):
-    """A reason that no flag waives, with what would remove it."""
+    """A reason that no option waives, and what would resolve it."""
 
     what: str
     hint: str | None = None
 
 
 class Evidence(Struct, frozen=True):
-    """`head` is the commit checked out and `tip` that of the branch, when this was looked at."""
+    """`head` is the commit checked out, `tip` the branch's, at the time of this look."""
 
     status: Status
     obstacles: tuple[Obstacle, ...] = ()
@@ -70,10 +70,10 @@ def gather(
     stopping: Collection[str] = (),
     seen: Mapping[str, TreeState] | None = None,
 ) -> dict[str, Evidence | AgentFarmError]:
-    """Everything that speaks against removing each, asked afresh; or why that is unknown.
+    """Everything that speaks against removing each builder, asked afresh; or why that is not known.
 
-    Running does not, for those in a state of `stopping`: they are stopped first. `seen` are worktrees as read
-    a moment ago by a caller that checks again before anything is final.
+    Running does not count in the states in `stopping`, because such a builder is stopped first. `seen` are
+    worktrees as read just before, by a caller that checks again before anything becomes final.
     """
     panes = find_panes(record for record in records if record.state != "queued")
     statuses = read_statuses(farm, records, panes)
@@ -103,7 +103,7 @@ def _work_of(
     trees: Mapping[str, BuilderTree],
     seen: Mapping[str, TreeState],
 ) -> dict[str, Evidence | AgentFarmError]:
-    """What would be lost of those that nothing else speaks against."""
+    """What would be lost of those against whose removal nothing else speaks."""
     questions = {
         record.id: partial(_look, farm, record, trees[record.id], seen.get(record.id)) for record in records
     }
@@ -153,7 +153,7 @@ def _look(farm: Farm, record: BuilderRecord, tree: BuilderTree, seen: TreeState 
 def require_removable(
     record: BuilderRecord, evidence: Evidence, *, discard_changes: bool, discard_commits: bool
 ) -> None:
-    """WorkWouldBeLost with the evidence, unless all that would be lost was waived."""
+    """WorkWouldBeLost with the evidence, unless everything that would be lost was waived."""
     if evidence.obstacles:
         raise WorkWouldBeLost(
             f"{record.id} was not removed",
@@ -195,7 +195,7 @@ def _running(record: BuilderRecord, status: Status, panes: Mapping[str, Found]) 
 
 
 def _foreign(record: BuilderRecord, tree: BuilderTree, worktrees: Sequence[Worktree]) -> list[Obstacle]:
-    """A lock is somebody's word, and so is a branch that is checked out somewhere."""
+    """Somebody's lock counts, and so does a branch that is checked out elsewhere."""
     if (tree.git_dir / "locked").exists():
         reason = (tree.git_dir / "locked").read_text(errors="replace").strip()
         what = f"its worktree is locked{f': {reason}' if reason else ''}"
@@ -241,20 +241,20 @@ def _undecided(record: BuilderRecord, tree: TreeState, commits: Sequence[Commit]
 
 
 def _submodules(tree: BuilderTree, state: TreeState) -> list[str]:
-    """Submodules that look unchanged from here, with branches or files that exist nowhere else."""
+    """Submodules that look unchanged from here, but have branches or files that exist nowhere else."""
     found = submodules_with_work(tree)
     return [f"{path} ({reason})" for path, reason in found.items() if path not in state.dirty]
 
 
 def tip_of(farm: Farm, record: BuilderRecord, state: TreeState) -> str | None:
-    """Where the builder's branch is: checked out, or elsewhere."""
+    """Where the builder's branch is, whether or not it is checked out."""
     return state.head if state.branch == record.branch else farm.repository.branch_commit(record.branch)
 
 
 def _commits(
     farm: Farm, records: Sequence[BuilderRecord], looks: Mapping[str, _Look]
 ) -> dict[str, list[Commit] | AgentFarmError]:
-    """What has not landed, of all that land on the same base together."""
+    """The commits that have not landed; one question for all builders with the same base."""
     found = dict[str, list[Commit] | AgentFarmError]()
     where = {record.id: (record.base, merged_commit(farm, record.id)) for record in records}
     for base, merged in set(where.values()):

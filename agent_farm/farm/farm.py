@@ -1,4 +1,4 @@
-"""Farm: one repository with its builders, and the edges its use cases work through."""
+"""Farm: one repository with its builders, and everything that use cases need to work on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings
 from agent_farm.tmux.server import TmuxServer
 
-Step = Callable[[str, int, int], None]  # what is being done, how many are done with it, and of how many
+Step = Callable[[str, int, int], None]  # what is being done, how many are done, and of how many
 
 
 class Farm(Struct, frozen=True):
@@ -40,11 +40,11 @@ class Farm(Struct, frozen=True):
         return self.paths.run_paths(builder_id)
 
     def tree(self, record: BuilderRecord) -> BuilderTree:
-        """For git in the builder's worktree; WorktreeMismatch when that is not what the record says."""
+        """For running git in the builder's worktree; WorktreeMismatch if that is not what the record says."""
         return builder_tree(self.repository, record.id, record.worktree_path)
 
     def tree_if_there(self, record: BuilderRecord) -> BuilderTree | None:
-        """None when the worktree is gone."""
+        """`tree`, or None if the worktree is gone."""
         try:
             return self.tree(record)
         except WorktreeMismatch as error:
@@ -53,7 +53,7 @@ class Farm(Struct, frozen=True):
             raise
 
     def records(self) -> Records:
-        """All records; what a killed `af` left half done is finished or undone first."""
+        """All records, after finishing or undoing what a killed `af` left half done."""
         records = self.registry.read()
         for error in records.unreadable.values():
             self.tell(f"{error.sentence}; run {error.hint}")
@@ -72,11 +72,11 @@ class Farm(Struct, frozen=True):
         return records
 
     def require(self, prefix: str) -> BuilderRecord:
-        """The builder an unambiguous prefix of its id means."""
+        """The builder that an unambiguous prefix of its id means."""
         return self.records().match(prefix)
 
     def require_exact(self, id: str) -> BuilderRecord:
-        """For what cannot be taken back lightly: the whole id."""
+        """For what cannot be undone easily: requires the whole id."""
         records = self.records()
         if id in records:
             return records[id]
@@ -95,10 +95,10 @@ def open_farm(
     was_moved: bool = False,
     step: Step = lambda what, done, total: None,
 ) -> Farm:
-    """The farm of `cwd`, found from a linked worktree, too, and repaired if it was moved or copied.
+    """The farm of `cwd`, also from a linked worktree, and repaired if it was moved or copied.
 
-    `tell` gets what was repaired, and what happens to builders whose spawn was cut short; `step` the progress
-    of long work.
+    `tell` gets messages about repairs and about builders whose spawn was interrupted, `step` the progress of
+    long work.
     """
     place = settle_home(find_repository(cwd), was_moved=was_moved)
     for text in place.told:

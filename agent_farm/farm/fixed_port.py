@@ -1,8 +1,8 @@
-"""One fixed port of this machine, passed on to the port of one builder at a time.
+"""Forwards one fixed port of this machine to the port of one builder at a time.
 
-A dev server that only its own port will do for (a login that returns there, a cookie) runs in each builder on
-`AF_PORT`; the process that holds the fixed port asks for each connection whose turn it is. Which builder that
-is lies in a file, so that another `af serve` changes it without a gap.
+A dev server that only works on its own port (because of a login that returns there, or a cookie) runs in each
+builder on `AF_PORT`. The process with the fixed port looks up the chosen builder for each connection. That
+choice is in a file, so that another `af serve` can change it without a gap.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FixedPort:
         return self.farm.paths.locks / f"serve-{self.port}.lock"
 
     def choose(self, id: str) -> None:
-        """From now on it is this builder's."""
+        """Forward to this builder from now on."""
         make_directory(self._file.parent)
         store(self._file, _Turn(id))
 
@@ -54,13 +54,13 @@ class FixedPort:
         return turn.builder if turn else None
 
     def target(self) -> tuple[str, int] | None:
-        """The builder, and where its server is; None if it is gone."""
+        """The builder and its server's port; None if it is gone."""
         id = self.chosen()
         record = self.farm.registry.read().get(id) if id else None
         return (record.id, record.ports[0]) if record and record.ports else None
 
     def serve(self, tell: Tell) -> bool:
-        """Until Ctrl-C; False where another process passes this port on already."""
+        """Runs until Ctrl-C; False if another process forwards this port already."""
         make_directory(self._lock.parent)
         try:
             with file_lock(self._lock, wait=0):
@@ -91,7 +91,7 @@ class _Passing:
             await self._watch()
 
     async def _watch(self) -> None:
-        """What is connected to the builder before is closed: a page must not talk to two."""
+        """Close connections to the last builder after a change, because a page must not talk to two."""
         before = None
         while True:
             target = self.fixed.target()
@@ -106,7 +106,7 @@ class _Passing:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = None
-        with suppress(AgentFarmError):  # who watches says it
+        with suppress(AgentFarmError):  # `_watch` reports it
             target = await asyncio.to_thread(self.fixed.target)
         there = await _connect(target[1]) if target else None
         if target is None or there is None:
@@ -131,7 +131,7 @@ async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """To the end of what one side says; the other may go on."""
+    """Copy to the end of one side's data; the other side may continue."""
     with suppress(OSError):
         while data := await reader.read(_CHUNK):
             writer.write(data)

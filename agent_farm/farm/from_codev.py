@@ -1,4 +1,4 @@
-"""`af init --from-codev`: a repository that codev set up becomes a farm, with its own protocols and roles."""
+"""`af init --from-codev`: turns a codev repository into a farm, keeping its protocols and roles."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from agent_farm.paths import SETTINGS_NAME
 from agent_farm.settings_file import add_values
 
 _CONFIG = ".codev/config.json"
-# What codev's npm package holds and af reads from the repository.
+# The parts of codev's npm package that af reads from the repository.
 _COPIED = ("protocols", "roles")
 _MOST_FILES = 500
 
 
 class FromCodev(Struct, frozen=True):
-    """`equals` were stored, `left` have no equal, `offered` are checks that protocols run, by name."""
+    """`equals` were stored, `left` have no equivalent, `offered` are checks that protocols run, by name."""
 
     created: tuple[str, ...]
     kept: tuple[str, ...]
@@ -38,7 +38,7 @@ class FromCodev(Struct, frozen=True):
 
 
 def init_from_codev(root: Path) -> FromCodev:
-    """At the top of a checkout. What exists stays as it is, settings included."""
+    """Run at the top of a checkout. Whatever exists is kept, settings included."""
     if not (root / "codev").is_dir() and not (root / ".codev").is_dir():
         raise NotFound("codev is not set up here", why="There is no codev/ and no .codev/.", hint="af init")
     found = list(translate(_config(root)))
@@ -80,7 +80,7 @@ def _config(root: Path) -> Mapping[str, Any]:
 
 
 def _packaged(root: Path) -> dict[str, bytes]:
-    """The protocols and roles of the codev that is installed, for a repository that has none of its own."""
+    """The protocols and roles of the installed codev, for a repository without its own."""
     skeleton = _skeleton()
     if skeleton is None or (root / "codev/protocols").exists():
         return {}
@@ -93,7 +93,7 @@ def _packaged(root: Path) -> dict[str, bytes]:
 
 
 def _skeleton() -> Path | None:
-    """Of the program on the person's PATH; a repository's own node_modules is not asked."""
+    """The skeleton of the codev on the user's PATH; a repository's own node_modules is not searched."""
     for program in ("codev", "afx"):
         found = shutil.which(program)
         above = Path(os.path.realpath(found)).parents[:4] if found else ()
@@ -104,7 +104,7 @@ def _skeleton() -> Path | None:
 
 
 def _elsewhere(root: Path) -> Iterator[Left]:
-    """What codev finds in places that `af` does not read, and what its roles take for granted."""
+    """What codev finds in places that `af` does not read, and programs that its roles rely on."""
     for part in _COPIED:
         if (root / ".codev" / part).is_dir():
             yield Left(f".codev/{part}", f"af reads codev/{part}; copy yours there")
@@ -119,7 +119,7 @@ def _elsewhere(root: Path) -> Iterator[Left]:
 
 
 def _offered(root: Path, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What several protocols run under one name, once; the first is offered."""
+    """Checks that protocols run; if several use one name, the first is offered."""
     known = set[str]()
     for place in _files(root, "protocols/*/protocol.json"):
         with suppress(AgentFarmError, FileNotFoundError):

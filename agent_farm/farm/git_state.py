@@ -1,4 +1,4 @@
-"""Git's view of the builders' worktrees: asked side by side within one bound, remembered beyond it."""
+"""Git's view of the builders' worktrees: asked side by side in limited time, and remembered."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from agent_farm.git.remotes import Upstream, upstreams_of
 # A watched status must be fast; what was not read in time is shown with its age.
 BOUND_SECONDS = 0.5
 FRESH_SECONDS = 600.0
-# More than git answers for in that time: what was not asked yet has its turn the next time.
+# More than git answers in that time; the rest has its turn next time.
 _MOST_ASKED = 100
-# git is ended by then, so that there is time to report its output.
+# git is ended by then, to leave time for its output.
 _ASKING_PART = 0.9
 
 Missing = Literal["base", "branch"]
 
 
 class GitState(Struct, frozen=True):
-    """`at` is when it was read: seconds since the epoch.
+    """`at` is when it was read, in seconds since the epoch.
 
-    `branch` and `commit` are what is checked out; no branch when HEAD is detached. What is counted, and
-    whether it has landed, is asked of that commit. `missing` is what is gone, so that `ahead` and `behind`
-    cannot be known. `base_behind` counts what the base lacks of `base_follows`, the branch it follows.
-    `landed` says whether every commit is on the base, the main checkout's HEAD or a remote, in whatever
-    form; None where nobody knows. `problem` says in a word why git was not asked, `reason` whole.
-    `look` and `whole` stand for what `look_at` and `whole_look` found just before git was `asked`.
+    `branch` and `commit` are what is checked out; `branch` is None when HEAD is detached. The counts, and
+    whether it has landed, are about that commit. `missing` names what is gone, so that `ahead` and `behind`
+    cannot be known. `base_behind` counts commits of `base_follows`, the base's upstream, that the base lacks.
+    `landed` says whether every commit is on the base, the main checkout's HEAD or a remote, in any form; None
+    if that is not known. `problem` says in a word why git was not asked, `reason` in full. `look` and `whole`
+    are what `look_at` and `whole_look` found just before git was `asked`.
     """
 
     dirty: int | None
@@ -72,12 +72,12 @@ class GitState(Struct, frozen=True):
 
     @property
     def head(self) -> str:
-        """How git is asked for its commit, in the repository."""
+        """The name by which git finds its commit, from anywhere in the repository."""
         return f"refs/heads/{self.branch}" if self.branch else self.commit or ""
 
 
 class _Compared(Struct):
-    """What is known of the commits so far, by builder; filled in while others wait for it."""
+    """What is known about the commits so far, by builder; filled in by one thread while another waits."""
 
     heads: Mapping[str, str | None] = field(default_factory=dict)
     bases: Mapping[str, str | None] = field(default_factory=dict)
@@ -89,10 +89,10 @@ class _Compared(Struct):
 def git_states(
     farm: Farm, records: Sequence[BuilderRecord], *, still: Collection[str] = (), fresh: bool = False
 ) -> dict[str, GitState]:
-    """The state of each worktree; an older one where it could not be read in time.
+    """The state of each worktree; an older one if it could not be read in time.
 
-    Of the builders in `still`, which do nothing, most of those are not asked whose files look as they did.
-    Where path, `.git` and git's own record do not name each other, no git runs, and the state says why.
+    Of the builders in `still`, which do nothing, most whose files look unchanged are not asked. If path,
+    `.git` and git's own record do not name each other, git is not run, and the state says why.
     """
     if not records:
         return {}
@@ -102,7 +102,7 @@ def git_states(
     quiet = {} if fresh else {id: look for id, look in looks.items() if id in still}
     unchanged = find_unchanged(farm, remembered, quiet)
     left, wholes = unchanged.states, unchanged.wholes
-    # the longest not asked come first: what is left over this time has its turn the next time
+    # those not asked for the longest come first, so that whoever is left out has its turn next time
     order = sorted(
         (record for record in records if record.id not in left),
         key=lambda record: remembered[record.id].at if record.id in remembered else 0,
@@ -125,7 +125,7 @@ def git_states(
             if record.id in left
         }
     _remember(_file(farm), remembered | found, farm.registry.ids())
-    # what was wrong with one at an earlier look may have been mended since
+    # an earlier problem may have been solved since
     known = {id: state for id, state in remembered.items() if state.problem is None} | found
     return {record.id: known[record.id] for record in records if record.id in known}
 
@@ -140,7 +140,7 @@ def _ask(
     begin: float,
     bound: float,
 ) -> tuple[dict[str, TreeState], _Compared]:
-    """The worktrees in `order` and, beside them, the commits of all: what was there within the bound."""
+    """The worktrees in `order` and, side by side, everybody's commits: what was there in time."""
     compared, until = _Compared(), begin + bound * _ASKING_PART
     with git_deadline(until - time.monotonic()):
         reading = Asking(
@@ -227,7 +227,7 @@ def _seen(tree: TreeState, now: float, look: str, whole: str) -> GitState:
 
 
 def _as_before(record: BuilderRecord, state: GitState, compared: _Compared) -> GitState:
-    """For a worktree that was not asked; its branches are read anyway."""
+    """For a worktree that was not asked; its branches are read all the same."""
     if record.id not in compared.heads:
         return state
     moved = compared.heads[record.id] != state.commit
@@ -235,7 +235,7 @@ def _as_before(record: BuilderRecord, state: GitState, compared: _Compared) -> G
 
 
 def _joined(record: BuilderRecord, seen: GitState, compared: _Compared) -> GitState:
-    # a commit that was made between the two looks: what was compared is an older one
+    # if a commit was made between the two looks, the comparison is about an older one
     same = compared.heads.get(record.id) == seen.commit
     apart = compared.apart.get(record.id) if same else None
     landing = (compared.landings.get(record.id) if same else None) or Landing()
@@ -275,6 +275,6 @@ def _load(file: Path) -> dict[str, GitState]:
 
 def _remember(file: Path, found: Mapping[str, GitState], ids: Collection[str]) -> None:
     kept = {id: state for id, state in found.items() if id in ids}
-    with suppress(AgentFarmError):  # a full or read-only disk: status works without a memory
+    with suppress(AgentFarmError):  # on a full or read-only disk, status works without memory
         make_directory(file.parent)
         store(file, _Remembered(kept))

@@ -1,4 +1,4 @@
-"""Removing builders, and never a line of work that exists nowhere else."""
+"""Removes builders, but no line of work that exists nowhere else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.farm.trash import Kept, begun_removals
 from agent_farm.git.changes import TreeState
 
 _BY = "by af prune --stop"
-_TRIES = 3  # a worktree that somebody keeps writing in is not removed
+_TRIES = 3  # a worktree to which somebody keeps writing is not removed
 
 
 class Waived(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Waived(Struct, frozen=True):
 
 
 def prune(farm: Farm, record: BuilderRecord, waived: Waived) -> Kept:
-    """Remove one builder; WorkWouldBeLost with the evidence when that would lose something."""
+    """Remove one builder; WorkWouldBeLost with the evidence if something would be lost."""
     ((_, found),) = prune_several(farm, [record.id], waived)
     if isinstance(found, AgentFarmError):
         raise found
@@ -44,8 +44,8 @@ def prune_several(
 ) -> Iterator[tuple[str, Kept | AgentFarmError]]:
     """Each builder that was removed, or WorkWouldBeLost with the evidence.
 
-    With `stop` a running one is stopped first, unless it is refused anyway. `seen` are worktrees as read a
-    moment ago; they are still checked again.
+    With `stop`, a running one is stopped first, unless it is refused anyway. `seen` are worktrees as read
+    just before; they are checked again.
     """
     return each_held(farm, ids, lambda records: _remove(farm, records, waived, seen))
 
@@ -84,7 +84,7 @@ def check(
     waived: Waived,
     seen: Mapping[str, TreeState] | None = None,
 ) -> tuple[dict[str, Leaving], dict[str, AgentFarmError]]:
-    """Those that could be removed now; WorkWouldBeLost with the evidence, for those that lose something."""
+    """Those that could be removed now; for the others, WorkWouldBeLost with the evidence."""
     allowed, refused = dict[str, Leaving](), dict[str, AgentFarmError]()
     found = gather(farm, records, stopping=STATES if waived.stop else (), seen=seen)
     for record in records:
@@ -105,7 +105,7 @@ def check(
 
 
 def _settle(farm: Farm, records: Collection[str]) -> dict[str, AgentFarmError]:
-    """Removals of theirs that were cut short; what could not be settled."""
+    """Settle interrupted removals of these builders; returns what could not be settled."""
     problems = dict[str, AgentFarmError]()
     for begun in begun_removals(farm):
         id = begun.record.id
@@ -118,7 +118,7 @@ def _settle(farm: Farm, records: Collection[str]) -> dict[str, AgentFarmError]:
 
 
 def _end(farm: Farm, allowed: dict[str, Leaving]) -> dict[str, AgentFarmError]:
-    """That they were stopped is on record before they end: a crash leaves stopped builders, no lost ones."""
+    """Recorded as stopped before they end, so that a crash leaves stopped builders, not lost ones."""
     runs = [id for id, one in allowed.items() if not one.evidence.status.is_finished]
     if runs:
         stopped = {id: allowed[id].record.with_state("stopped", _BY) for id in runs}

@@ -1,4 +1,4 @@
-"""Half-made builders: finished or undone, never guessed about, and nothing a person made is removed."""
+"""Finishes or undoes half-made builders, without guessing and without removing what a person made."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from agent_farm.paths import RunPaths
 from agent_farm.ports import release_ports
 from agent_farm.processes import end_runs
 
-_NAMED = 5  # files of somebody's that a message names
+_NAMED = 5  # how many of somebody's files a message names
 
 
 class Settled(Struct, frozen=True):
-    """What became of a builder whose spawn was cut short; if not `done`, it is unchanged."""
+    """What became of a builder whose spawn was interrupted; unchanged if not `done`."""
 
     text: str
     done: bool = True
@@ -42,7 +42,8 @@ class Settled(Struct, frozen=True):
 def settle_interrupted(farm: Farm, records: Mapping[str, BuilderRecord], *, wait: float = 0) -> list[Settled]:
     """Finish or undo every builder whose maker is dead; says what was done.
 
-    The maker and its git children hold the builder's lock; while one of them lives, it is left alone.
+    The maker and its git children hold the builder's lock; while one of them lives, the builder is left
+    alone.
     """
     done = list[Settled]()
     for record in records.values():
@@ -56,7 +57,7 @@ def settle_interrupted(farm: Farm, records: Mapping[str, BuilderRecord], *, wait
 
 
 def _try_to_settle(farm: Farm, record: BuilderRecord) -> list[Settled]:
-    """One builder that cannot be settled (its disk is full, say) leaves every other command usable."""
+    """A builder that cannot be settled (because the disk is full, say) must not block other commands."""
     try:
         return [Settled(text) for text in _settle(farm, record)]
     except (AgentFarmError, OSError) as error:
@@ -69,7 +70,7 @@ def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
         return settle_restore(farm, record)
     found = find_pane(record)
     if not found.known:
-        return []  # a session that cannot be seen may be there
+        return []  # it may have a session that cannot be seen
     pane = found.pane
     if pane is not None and not pane.dead:
         farm.registry.put(record.with_state("running"))
@@ -78,7 +79,7 @@ def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
-    """Undo a spawn, however far it came. A builder that holds somebody's work stays, as failed."""
+    """Undo a spawn, however far it got. A builder with somebody's work in it stays, as failed."""
     found = find_pane(record)
     if found.pane is not None:
         found.server.kill_session(found.pane)
@@ -87,7 +88,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     with file_lock(farm.paths.worktree_lock):
         drop_half_made(farm.repository, record.worktree_path)
         if not belongs_here(farm.repository, record.worktree_path):
-            with suppress(AgentFarmError):  # git was killed while it moved a ready-made worktree here
+            with suppress(AgentFarmError):  # git was killed while it moved a ready worktree here
                 repair_worktree(farm.repository, record.worktree_path)
     if record.new_branch:
         drop_stale_ref_lock(farm.repository, record.branch)
@@ -106,7 +107,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def _empty_run(run: RunPaths) -> None:
-    """A builder of another machine that was to be placed here has a proof and a review already."""
+    """Keep proof and review, which a builder of another machine placed here may already have."""
     with suppress(OSError):
         for path in run.directory.iterdir():
             if path.is_dir() and not path.is_symlink():
@@ -117,7 +118,7 @@ def _empty_run(run: RunPaths) -> None:
 
 
 def _own_work(farm: Farm, record: BuilderRecord) -> str | None:
-    """What a checkout does not explain: files of the worktree, commits of a branch that this spawn made."""
+    """Files and commits that do not come from the checkout: somebody's work."""
     path, tip = record.worktree_path, _tip(farm, record)
     if record.new_branch and tip != record.base_commit:
         return f"commits on {record.branch}"
@@ -145,7 +146,7 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def _remove_branch(farm: Farm, record: BuilderRecord) -> None:
-    """Only a branch that this spawn made; git refuses if it has moved."""
+    """Delete only a branch that this spawn made; git refuses if it has moved."""
     if record.new_branch and farm.repository.branch_commit(record.branch):
         with suppress(AgentFarmError):
             delete_branch(farm.repository, record.branch, record.base_commit)

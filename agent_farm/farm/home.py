@@ -1,13 +1,13 @@
-"""Where a farm is at home, and what is to be done when it is found somewhere else.
+"""Where a farm's home is, and what to do if it is found somewhere else.
 
 `.agent-farm/home.json` names the farm, the path of its main checkout, and the mount namespace in which that
-path was seen. Found under another path, a farm was
+path was seen. A farm found under another path was
 
-- reached by a second path: the same directory is there under the first one, and that one is used;
-- copied: the original is still where it was. The copy becomes a farm of its own, whose builders do not run;
-- moved: nothing of it is left there. Worktrees, ports and records follow;
-- mounted elsewhere (a container): the old path cannot be seen from here, and git's paths cannot be right on
-  both sides. It is refused, and nothing is changed, until somebody says that it was moved.
+- reached by a second path: the same directory exists under the first one, which is then used; - copied: the
+original is still in its place. The copy becomes a separate farm, whose builders do not run; - moved: nothing
+is left in the old place. Worktrees, ports and records follow; - mounted elsewhere (in a container): the old
+path cannot be seen from here, and git's paths cannot be right on both sides. It is refused, and nothing
+changes, until somebody says that it was moved.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agent_farm.processes import processes_of_runs
 
 _NAMESPACE = Path("/proc/self/ns/mnt")
 _LOCK_SECONDS = 30.0
-# A copy of these would let the original's server, token, logins and machines be taken for the copy's.
+# Copied, these would make the original's server, token, logins and machines look like the copy's.
 _OF_THE_ORIGINAL = ("server.json", "architect.token", "dashboard-logins.json", "fleet.json")
 
 Change = Literal["moved", "copied"]
@@ -42,9 +42,9 @@ _Name = Annotated[str, Meta(pattern=r"\A[a-z0-9-]+\Z")]
 
 
 class Home(Struct, frozen=True):
-    """home.json, which names directories that are looked into, and sessions that are ended.
+    """home.json, which names directories that are read, and sessions that are ended.
 
-    `begun` are places where the farm was found, and to which it has not followed whole so far.
+    `begun` are places where the farm was found, but to which it has not completely moved yet.
     """
 
     root: Path
@@ -66,7 +66,7 @@ class Place(Struct, frozen=True):
 
 
 def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
-    """Every command that opens a farm passes here. `was_moved`: a person says so, whatever can be seen."""
+    """Every command that opens a farm calls this. `was_moved`: a person says so, whatever can be seen."""
     paths = FarmPaths(repository.root, called=repository.name_in(repository.root))
     if not paths.state.is_dir():
         return Place(repository, paths)
@@ -85,7 +85,7 @@ def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
 
 
 def load_home(paths: FarmPaths) -> Home | None:
-    """None where nothing can be read: such a file is written again."""
+    """None if it cannot be read: such a file is written again."""
     try:
         return load(paths.home, Home)
     except NewerFile:
@@ -95,8 +95,8 @@ def load_home(paths: FarmPaths) -> Home | None:
 
 
 def _settle_in(repository: Repository, paths: FarmPaths) -> Place:
-    """The first time, or the first time since an af that did not write this down."""
-    with suppress(AgentFarmError):  # a full or read-only disk: the next command does it
+    """The first time, or the first time after an af that did not record this."""
+    with suppress(AgentFarmError):  # on a full or read-only disk, the next command does it
         store(paths.home, Home(repository.root, os.urandom(8).hex(), _namespace()))
     return Place(repository, paths)
 
@@ -122,7 +122,7 @@ def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved
 
 
 def _where_it_runs(root: Path, paths: FarmPaths) -> Path | None:
-    """The farm's other place, by its builders' processes: it moved there unseen, and this is a copy of it."""
+    """Where the farm's builders run: it was moved there unnoticed, and this is a copy of it."""
     with suppress(AgentFarmError):
         runs = {record.run: id for id, record in Registry(paths).read().items()}
         for run, pids in processes_of_runs(runs).items():
@@ -143,12 +143,12 @@ def _farms_above(pid: int, id: str) -> list[Path]:
 
 
 def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
-    """Moved. Each step may be done again: the new home is written down last."""
+    """Follow a move. Each step can be repeated, because the new home is recorded last."""
     places = _begin(repository, paths, home)
     trees = reconnect_worktrees(repository, places)
     if home.root == repository.root or not (home.root / ".git").exists():
         reconnect_others(repository)
-    with suppress(AgentFarmError):  # that file is the user's, not the farm's: new ports are found without
+    with suppress(AgentFarmError):  # that file is the user's, not the farm's: without it, new ports are found
         for place in places:
             rename_farm(place, repository.root)
     names = (FarmPaths(place, called=repository.name_in(place)).farm_name for place in places)
@@ -161,7 +161,7 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
 
 
 def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
-    """What a person does about builders that ran before the move, whether they still do or not."""
+    """What a person should do about builders that ran before the move, running or not."""
     alive = processes_of_runs(record.run for record in records)
     there = sorted(record.id for record in records if record.run in alive)
     others = [record for record in records if record.run not in alive]
@@ -177,14 +177,14 @@ def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
 
 
 def _begin(repository: Repository, paths: FarmPaths, home: Home) -> list[Path]:
-    """The places that git may name. Written down first: the farm may move on before it has followed whole."""
+    """The places that git may name; recorded first, as the farm may be moved again before this is done."""
     begun = tuple(dict.fromkeys((*home.begun, repository.root)))
     store(paths.home, structs.replace(home, begun=begun))
     return [place for place in dict.fromkeys((home.root, *begun)) if place != repository.root]
 
 
 def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Place:
-    """A copy: a farm of its own from here on, with the same work and nothing that runs."""
+    """A copy becomes a separate farm, with the same work and nothing running."""
     if (repository.root / ".git").is_file():
         raise AgentFarmError(
             f"{repository.root} is a copy of {home.root} and shares its git directory",
@@ -218,7 +218,7 @@ def _worktrees(count: int) -> str:
 
 
 def _seen_from(repository: Repository, root: Path) -> Repository:
-    """The same directories by the path that git wrote down."""
+    """The same directories by the path that git recorded."""
     here = root / os.path.relpath(repository.checkout, repository.root) / repository.prefix
     return find_repository(here if here.is_dir() else root)
 
@@ -230,7 +230,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _namespace() -> str:
-    """Which mounts this process sees; empty if the system does not say."""
+    """Which mounts this process sees; "" if the system does not say."""
     with suppress(OSError):
         return os.readlink(_NAMESPACE)
     return ""

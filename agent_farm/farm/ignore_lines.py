@@ -1,8 +1,9 @@
-"""Which of a repository's own tools would walk into builders' worktrees, and the line that stops each.
+"""Which of a repository's own tools would walk into builders' worktrees, and the line that stops each one.
 
-`.builders/` is kept out of git through `.git/info/exclude`. Many tools read that file, or pass over every
-hidden directory (ruff, mypy, pyright, tsc, go and ripgrep do one or the other); only the others are named.
-Each line also holds inside a worktree, where the same configuration must not hide the builder's own files.
+`.builders/` is kept out of git through `.git/info/exclude`. Many tools read that file, or skip hidden
+directories (ruff, mypy, pyright, tsc, go and ripgrep do one or the other); only the others are listed here.
+Each line must also work inside a worktree, where the same configuration must not hide the builder's own
+files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OURS = re.escape(WORKTREES_NAME)
 
 
 class IgnoreLine(Struct, frozen=True):
-    """For `tool`, `line` belongs in `file`."""
+    """`line` belongs in `file`, for `tool`."""
 
     tool: str
     file: str
@@ -30,11 +31,11 @@ class IgnoreLine(Struct, frozen=True):
 
 
 class _Rule(Struct, frozen=True):
-    """`lines` are needed where the tool's configuration has `wants` and not `unless`, both patterns.
+    """`lines` are needed if the tool's configuration matches `wants` but not `unless`, both patterns.
 
-    Of `files` the first is read that exists and has its section (after a space), else it is `new`. They go
-    into that file, or into the first of `into` that exists, else the last, unless that one or one of `also`
-    has them. Where a `package` is named, package.json has to depend on it.
+    The first of `files` that exists and has its section (after a space) is read, else it is `new`. The lines
+    go into that file, or into the first of `into` that exists, else the last; unless that file, or one of
+    `also`, has them. If a `package` is named, package.json must depend on it.
     """
 
     tool: str
@@ -49,7 +50,7 @@ class _Rule(Struct, frozen=True):
 
 
 _RULES = (
-    # it passes over hidden directories until `norecursedirs` is set without `.*`
+    # skips hidden directories, unless `norecursedirs` is set without `.*`
     _Rule(
         "pytest",
         (
@@ -60,7 +61,7 @@ _RULES = (
         wants=r"^norecursedirs\s*=",
         unless=rf"(?s:^norecursedirs\s*=((?!^\w).)*(\.\*|{_OURS}))|^testpaths\s*=\s*\[?\s*[\"']?\w",
     ),
-    # it reads git's exclude file by default
+    # reads git's exclude file by default
     _Rule(
         "ruff",
         (".ruff.toml", "ruff.toml", r"pyproject.toml ^\[tool\.ruff"),
@@ -68,7 +69,7 @@ _RULES = (
         wants=r"^respect-gitignore\s*=\s*false",
     ),
     _Rule("black", (r"pyproject.toml ^\[tool\.black",), _WORKTREES, into=(".gitignore",)),
-    # a source distribution holds all that .gitignore does not name
+    # a source distribution contains everything that .gitignore does not name
     _Rule(
         "hatch",
         (r"pyproject.toml ^build-backend\s*=\s*.hatchling\.build",),
@@ -76,7 +77,7 @@ _RULES = (
         unless=r"^\[tool\.hatch\.build\.targets\.sdist\][^\[]*include\s*=",
         into=(".gitignore",),
     ),
-    # `<rootDir>` keeps the pattern from matching inside a builder, whose own path holds `.builders/`
+    # `<rootDir>` keeps the pattern from matching inside a builder, whose own path contains `.builders/`
     _Rule(
         "jest",
         (f"jest.config.{_SCRIPTS}", "jest.config.json", "package.json"),
@@ -100,7 +101,7 @@ _RULES = (
         unless=rf"\bwatch\s*:[^}}]*{_OURS}|\broot\s*:",
         package="vite",
     ),
-    # a flat configuration lints hidden directories; the older form passes over them
+    # a flat configuration lints hidden directories, the older form skips them
     _Rule("eslint", (f"eslint.config.{_SCRIPTS}",), (f'{{ ignores: ["{WORKTREES_NAME}/"] }}',)),
     _Rule(
         "prettier",
@@ -110,7 +111,7 @@ _RULES = (
         into=(".prettierignore",),
         also=(".gitignore",),
     ),
-    # `npm publish` packs all that its ignore file does not name, unless `files` says what to pack
+    # `npm publish` packs everything that its ignore file does not name, unless `files` says what to pack
     _Rule(
         "npm",
         (r'package.json "version"\s*:',),
@@ -124,7 +125,7 @@ _RULES = (
 
 
 def ignore_lines(root: Path) -> tuple[IgnoreLine, ...]:
-    """Only what is needed and not there yet, in a fixed order."""
+    """Only lines that are needed and missing, in a fixed order."""
     return tuple(line for rule in _RULES for line in _lines(root, rule))
 
 
@@ -146,7 +147,7 @@ def _lines(root: Path, rule: _Rule) -> Iterator[IgnoreLine]:
 
 
 def _names(root: Path, spec: str) -> Iterator[str]:
-    """`vite.config.{js,ts}`: each that exists; after a space the pattern of a section that it has to have."""
+    """`vite.config.{js,ts}`: each that exists; after a space, the pattern of a section that it must have."""
     name, _, section = spec.partition(" ")
     stem, _, endings = name.partition("{")
     for ending in endings.rstrip("}").split(","):

@@ -1,4 +1,4 @@
-"""All builders and how they are: what was decided, joined with what can be asked."""
+"""All builders and their states: records, joined with what can be asked."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Builder(Struct, frozen=True):
-    """What `af status` shows of one builder; `git` is None if it was not asked for or is unknown.
+    """What `af status` shows of one builder; `git` is None if it was not asked for, or is not known.
 
-    `renamed_from` is its branch until now, `host` its machine, if not this one; `seen_at` is when that
-    machine last reported it, if it has not answered since.
+    `renamed_from` is its branch until now, `host` its machine if not this one; `seen_at` is when that machine
+    last reported it, if it has not answered since.
     """
 
     record: BuilderRecord
@@ -44,7 +44,7 @@ class Builder(Struct, frozen=True):
 def list_builders(
     farm: Farm, ids: Iterable[str] | None = None, *, with_git: bool = True, fresh: bool = False
 ) -> list[Builder]:
-    """All builders, or the ones named, oldest first. One tmux call; git within a bound unless `fresh`."""
+    """All builders, or those named, oldest first. One tmux call; git's time is limited unless `fresh`."""
     records = farm.records()
     chosen = [records[id] for id in ids] if ids is not None else list(records.values())
     if not chosen:
@@ -55,7 +55,7 @@ def list_builders(
     states: Mapping[str, GitState] = {}
     renamed: Mapping[str, BuilderRecord] = {}
     proofs: Mapping[str, Proof] = {}
-    if with_git:  # 20 ms to load, which commands that only ask for the state do without
+    if with_git:  # takes 20 ms to load, which commands that only need the state do without
         from agent_farm.farm.git_state import git_states
         from agent_farm.farm.renames import follow_renames
 
@@ -90,7 +90,7 @@ def read_statuses(
     *,
     there: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Status]:
-    """`there` is which files each run has, where the caller knows."""
+    """`there` says which files each run has, if the caller knows."""
     waiting = [record for record in records if record.state == "queued"]
     records = [record for record in records if record.state != "queued"]
     found = find_panes(records) if found is None else found
@@ -110,7 +110,7 @@ def _queued_for_build(
 ) -> dict[str, Status]:
     if not farm.settings.number("limits.builds"):
         return {}
-    from agent_farm.farm.builds import queued_for_build  # what few farms have a setting for
+    from agent_farm.farm.builds import queued_for_build  # few farms have such a setting
 
     queued = queued_for_build(farm)
     busy = [one.id for one in records if one.run in queued and statuses[one.id].state in BUSY]
@@ -118,7 +118,7 @@ def _queued_for_build(
 
 
 def _waiting(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:
-    """With the place of each among all that wait."""
+    """The status of waiting builders, with each one's place in the queue."""
     known = farm.registry.read()
     queue = [record.id for record in known.values() if record.state == "queued"]
     found = {}
@@ -136,7 +136,7 @@ def read_status(farm: Farm, record: BuilderRecord) -> Status:
 
 
 def read_started_status(farm: Farm, record: BuilderRecord) -> Status:
-    """Of one whose session was opened a moment ago: tmux need not be asked whether it is there."""
+    """For a builder whose session was just opened: tmux need not be asked whether it exists."""
     return _status(farm, record, PaneView(known=True, exists=True), time.time())
 
 
@@ -160,13 +160,13 @@ def _corrected(
     stale = [record for record in records if found[record.id].may_be_stale(statuses[record.id], now)]
     if not stale:
         return {}
-    from agent_farm.farm.stale_status import correct_stale  # all runtimes, and patterns for their screens
+    from agent_farm.farm.stale_status import correct_stale  # loads all runtimes
 
     return correct_stale(farm, stale, statuses, found, now)
 
 
 def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:
-    """Its server cannot be reached any more (somebody removed the socket), and yet it runs."""
+    """A running builder whose tmux server cannot be reached any more (because its socket was removed)."""
     pid = load_runtime_pid(farm.run(record.id).processes, record.run)
     if pid is None or not belongs_to_run(pid, record.run):
         return status

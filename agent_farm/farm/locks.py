@@ -1,4 +1,4 @@
-"""One command at a time works on a builder."""
+"""Builders' locks: one command at a time works on a builder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.renames import follow_rename
 
 LOCK_SECONDS = 30.0
-_AT_ONCE = 100  # builders whose locks one command holds
+_AT_ONCE = 100  # how many builders' locks one command holds
 
 T = TypeVar("T")
 
 
 class Held(Struct, frozen=True):
-    """Records of the builders whose lock is held, as they are now; why not, of the others."""
+    """Current records of the builders whose lock is held, and for the others why it is not."""
 
     records: Mapping[str, BuilderRecord]
     problems: Mapping[str, AgentFarmError]
@@ -29,9 +29,9 @@ class Held(Struct, frozen=True):
 
 @contextmanager
 def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator[Held]:
-    """The locks of idle builders; a busy one is in `problems`, as LockTaken.
+    """The locks of builders that are free; a busy one is in `problems`, as LockTaken.
 
-    Since this does not wait, two commands over the same builders cannot wait for each other.
+    Because this does not wait, two commands over the same builders cannot wait for each other.
     """
     records, problems = dict[str, BuilderRecord](), dict[str, AgentFarmError]()
     with ExitStack() as stack:
@@ -45,11 +45,11 @@ def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator
             if id in problems:
                 continue
             if id not in now:
-                farm.paths.builder_lock(id).unlink(missing_ok=True)  # taking the lock made it
+                farm.paths.builder_lock(id).unlink(missing_ok=True)  # taking the lock created it
                 problems[id] = NotFound(f"{id} was removed in the meantime", hint="af status")
                 continue
             records[id] = now[id]
-            with suppress(AgentFarmError):  # a worktree that is not ours: the next step reports it
+            with suppress(AgentFarmError):  # if the worktree is not ours, the next step reports it
                 records[id] = follow_rename(farm, now[id])
         yield Held(records, problems)
 
@@ -59,7 +59,7 @@ def each_held(
     ids: Sequence[str],
     act: Callable[[Mapping[str, BuilderRecord]], Mapping[str, T | AgentFarmError]],
 ) -> Iterator[tuple[str, T | AgentFarmError]]:
-    """What `act` made of each, or its error. Many are acted on together; a busy one comes last, alone."""
+    """What `act` returned for each, or its error. Many are handled together; a busy one comes last."""
     for begin in range(0, len(ids), _AT_ONCE):
         group, busy = ids[begin : begin + _AT_ONCE], list[str]()
         with hold_several(farm, group, wait=LOCK_SECONDS if len(group) == 1 else 0) as held:
@@ -75,7 +75,7 @@ def each_held(
 
 @contextmanager
 def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
-    """The builder's current record: another command may have changed it, or its agent its branch."""
+    """The builder's current record: another command may have changed it, or its agent the branch."""
     with hold_several(farm, [id], wait=LOCK_SECONDS) as held:
         for problem in held.problems.values():
             raise problem
@@ -84,7 +84,7 @@ def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
 
 @contextmanager
 def lock_of(farm: Farm, id: str, *, wait: float = LOCK_SECONDS) -> Iterator[int]:
-    """The builder's lock, also for one that has no record (yet); children may hold it too."""
+    """The builder's lock, even if it has no record (yet); children may inherit it."""
     busy = LockTaken(f"{id} is busy", why="Another af command is working on it.", hint="af status")
     with file_lock(farm.paths.builder_lock(id), wait=wait, inherit=True, busy=busy) as descriptor:
         yield descriptor

@@ -1,8 +1,8 @@
-"""Messages for a runtime that takes them from its plugin: nothing is typed, and a person's draft stays.
+"""Passes messages to a runtime through its plugin: nothing is typed, and a user's draft is not touched.
 
-A message is a file in the run's `door`. The runtime's plugin renames it before it passes it on, `af` removes
-it when nobody does: whoever is first has it, so that it is said once or typed once, never both. A builder can
-write there, so whatever lies there ends no command.
+A message is a file in the run's `door`. The runtime's plugin renames it before passing it on, `af` removes it
+if that does not happen: whoever is first has it, so that it is either passed on or typed, never both. A
+builder can write there, so nothing found there may break a command.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _outcome(door: Path, id: str) -> Delivery:
 
 
 def _is_open(door: Path, run: str) -> bool:
-    """Whether the process that opened it lives, and is of this run."""
+    """Whether the process that opened it is alive and belongs to this run."""
     with suppress(OSError, DamagedFile, ValueError):
         require_own_directory(door)
         return belongs_to_run(int(read_own(door / "open")), run)

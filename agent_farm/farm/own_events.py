@@ -1,4 +1,4 @@
-"""What is written into a builder's journal from outside its pane, beside what its runtime reports."""
+"""Events that af writes into a builder's journal, besides those that its runtime reports."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def event_of(
 
 
 def note(farm: Farm, record: BuilderRecord, event: str, reason: str | None = None) -> None:
-    """For `af logs`, and for the age of a builder that is not running; it has been done, noted or not."""
+    """For `af logs`, and for the age of a builder that is not running. Failing to write is no error."""
     with suppress(OSError):
         record_event(str(farm.run(record.id).directory), event_of(record, event, reason))

@@ -1,4 +1,4 @@
-"""Where builders run: each on the tmux server it was started on, which need not be this terminal's."""
+"""Finds builders' panes, each on the tmux server where it was started, which may not be this terminal's."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import PaneFacts, Snapshot
 
-# A CLI at work writes to its pane all the time, if only to turn a spinner.
+# A CLI at work keeps writing to its pane, if only to turn a spinner.
 STALE_SECONDS = 4.0
 
 
 class Found(Struct, frozen=True):
-    """A builder's pane on its server. Without `known` nothing is said about whether it is there."""
+    """A builder's pane on its server. Unless `known`, nothing is said about whether it exists."""
 
     server: TmuxServer
     known: bool
@@ -31,7 +31,7 @@ class Found(Struct, frozen=True):
         )
 
     def may_be_stale(self, status: Status, now: float) -> bool:
-        """A turn is running, or a hook reported a dialog, and nothing was reported for a while."""
+        """Whether a turn runs or a hook reported a dialog, and nothing was reported for a while since."""
         if self.pane is None or self.pane.dead or now - (status.at or now) < STALE_SECONDS:
             return False
         return status.state == "working" or (status.state == "waiting" and status.source == "hook")
@@ -65,7 +65,7 @@ def find_pane(record: BuilderRecord) -> Found:
 
 
 def not_asked(record: BuilderRecord, why: str | None) -> AgentFarmError:
-    """What could not be asked is not gone."""
+    """A builder that could not be asked about is not gone."""
     return AgentFarmError(f"tmux could not be asked about {record.id}", why=why, hint="af doctor")
 
 

@@ -1,6 +1,6 @@
-"""A builder from a checkpoint: branch, worktree with uncommitted changes, journal and conversation.
+"""Makes a builder from a checkpoint: branch, worktree with uncommitted changes, journal and conversation.
 
-It is on record as `creating` until it is complete, then as `stopped`; the caller starts it.
+It is recorded as `creating` until it is complete, then as `stopped`; the caller starts it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def place_again(
 ) -> tuple[BuilderRecord, bool]:
     """The builder, and whether to start its runtime: not if it had ended, or its conversation is missing.
 
-    What an earlier builder of that id left here goes into the trash.
+    What an earlier builder with that id left here goes to the trash.
     """
     found = read_checkpoint(farm.repository, ref, most_bytes=most_bytes)
     about = about_of(found, told.id)
@@ -69,8 +69,8 @@ def place_again(
 
 
 def _put_earlier_away(farm: Farm, id: str) -> None:
-    """But what was found out of its work here: that is of the one that comes now, too."""
-    for kept in begun_removals(farm, id):  # as a full disk leaves one
+    """Keeps what was found out about its work here, which applies to the new one, too."""
+    for kept in begun_removals(farm, id):  # a full disk can leave one
         settle_alone(farm, kept)
     if id not in farm.records():
         return
@@ -95,10 +95,10 @@ def _announce(farm: Farm, told: BuilderRecord, found: Checkpoint) -> BuilderReco
         ports=(),
         run=draw_run(),
         socket=farm.tmux.path(os.environ),
-        created_at=datetime.now(UTC).isoformat(timespec="microseconds"),  # not that of one in the trash
+        created_at=datetime.now(UTC).isoformat(timespec="microseconds"),  # unlike one in the trash
         state="creating",
         reason=None,
-        new_branch=False,  # until it is whole: what is undone leaves the branch where it is
+        new_branch=False,  # until it is complete, so that undoing it leaves the branch alone
         after=None,
         stack=None,
     )
@@ -124,7 +124,7 @@ def _make_worktree(farm: Farm, record: BuilderRecord, tip: str, lock: int) -> No
 
 
 def _fill(farm: Farm, record: BuilderRecord, found: Checkpoint, about: About) -> None:
-    """Files as they were, committed or not, and the index as it was."""
+    """Restore the files, committed or not, and the index."""
     tree, head = linked_tree(farm.repository, record.worktree_path), found.parents[0]
     if about.branch != record.branch or head != (about.tip or head):
         tree.run("update-ref", "--no-deref", "-m", "af recover", "HEAD", head)
@@ -134,7 +134,7 @@ def _fill(farm: Farm, record: BuilderRecord, found: Checkpoint, about: About) ->
 
 
 def _lay_run(farm: Farm, record: BuilderRecord, found: Checkpoint, about: About) -> bool:
-    """Journal, prompt and conversation; whether there is a conversation to go on with."""
+    """Write journal, prompt and conversation; returns whether there is a conversation to continue."""
     run = farm.run(record.id)
     make_directory(run.directory)
     talk = _talk(farm, found) if about.conversation else {}
@@ -157,7 +157,7 @@ def _talk(farm: Farm, found: Checkpoint) -> dict[str, bytes]:
 
 
 def _without_conversation(journal: bytes) -> bytes:
-    """Nothing that could be resumed came along."""
+    """The journal without the conversation, which did not come along and cannot be resumed."""
     lines = []
     for line in journal.splitlines():
         with suppress(ValueError, RecursionError):

@@ -22,7 +22,7 @@ _MEANS_SOMETHING = re.compile(r"([\\*?\[\]! #])")
 class Preparation(Struct, frozen=True):
     """Names are relative to the checkout at `source`; a directory's ends in a slash.
 
-    `notes` tell of what is wished for and names nothing.
+    `notes` name settings that match nothing.
     """
 
     source: Path
@@ -33,7 +33,7 @@ class Preparation(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     def files(self, worktree: Path) -> list[Copy]:
-        """Without carried output: `carried_output.py` knows how much of it fits."""
+        """Without carried output: `carried_output.py` knows how much of that fits."""
         copied = [Copy(self.source / name, worktree / name) for name in self.copies]
         return [*copied, *(Copy(self.source / name, worktree / name, "link") for name in self.links)]
 
@@ -57,7 +57,7 @@ def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
 
 
 def _nothing(key: str, wished: Sequence[str], there: Sequence[str]) -> Iterator[str]:
-    """Of plain paths: a pattern may well mean what is not there yet."""
+    """Only about plain paths: a pattern may well be for something that does not exist yet."""
     found = [f"/{name.rstrip('/')}/" for name in there]
     for name in wished:
         plain = name.strip().strip("/")
@@ -66,7 +66,7 @@ def _nothing(key: str, wished: Sequence[str], there: Sequence[str]) -> Iterator[
 
 
 def hide_links(farm: Farm, preparation: Preparation) -> None:
-    """git takes a link for a file: `node_modules/` in .gitignore does not mean it."""
+    """Exclude links from git, which takes them for files: `node_modules/` in .gitignore does not match."""
     names = (_MEANS_SOMETHING.sub(r"\\\1", name.rstrip("/")) for name in preparation.links)
     exclude(farm.repository, [f"/{name}" for name in names if "\n" not in name])
 

@@ -1,4 +1,4 @@
-"""What is kept of builders' proofs, as it stands now: one git process for all of them."""
+"""Stored proofs of builders' work, compared with the present: one git process for all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 0.3
 def read_proofs(
     farm: Farm, records: Iterable[BuilderRecord], states: Mapping[str, GitState]
 ) -> dict[str, Proof]:
-    """By builder; one whose work, target or checks are others since is stale."""
+    """By builder; a proof is stale if the work, the target or the checks have changed since."""
     kept = {record.id: load_if_whole(farm.run(record.id).proof, Proof) for record in records}
     found = {id: proof for id, proof in kept.items() if proof is not None}
     if not found:

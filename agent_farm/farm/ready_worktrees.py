@@ -1,7 +1,7 @@
-"""Worktrees kept ready, so that a spawn does not wait for the checkout of a large repository.
+"""Keeps worktrees ready, so that a spawn does not wait for the checkout of a large repository.
 
-A slot is a detached worktree `.builders/.pool/<n>`; its file `<n>.ready` says what it holds and is
-written last. A spawn takes one under the pool's lock; a detached `af` makes the next ones.
+A slot is a detached worktree `.builders/.pool/<n>`; its file `<n>.ready` says what it contains and is written
+last. A spawn takes one under the pool's lock; a detached `af` makes new ones.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _POOL = ".pool"
 def take_slot(
     farm: Farm, record: BuilderRecord, commit: str, carried: Collection[str], builder_lock: int
 ) -> bool:
-    """Turn a slot into the builder's worktree at `commit`; False when there is none to take.
+    """Turn a slot into the builder's worktree at `commit`; False if there is none to take.
 
-    One that holds another commit is brought there: of a base that moved a little, little is written.
+    A slot at another commit is updated: if the base has moved a little, little is written.
     """
     if not record.new_branch or not pool_directory(farm).is_dir():
         return False
@@ -62,7 +62,8 @@ def take_slot(
             return False
         _marker(slot).unlink()
         try:
-            # Here, before it belongs to a builder: a kill leaves no builder with the files of another base.
+            # Done before it belongs to a builder, so that a kill leaves no builder with files of another
+            # base.
             if ready[slot].commit != commit:
                 update_slot(farm.repository, slot, commit, fds=(pool_lock,))
             if ready[slot].sparse != record.sparse:
@@ -89,7 +90,7 @@ def refill_later(farm: Farm) -> None:
 
 
 def follow_base(root: Path) -> None:
-    """For the server, which has no farm open: a person's pull or commit moves the base, too."""
+    """For the server, which has no farm open: a user's pull or commit moves the base, too."""
     if (FarmPaths(root).worktrees / _POOL).is_dir():
         farm = open_farm(root)
         base = _base(farm)
@@ -98,12 +99,12 @@ def follow_base(root: Path) -> None:
 
 
 def fill(farm: Farm) -> int:
-    """Make or update as many slots as should be ready, and remove others; returns how many are."""
+    """Make or update as many slots as should be ready, and remove others; returns how many are ready."""
     try:
         with file_lock(farm.paths.locks / "pool-fill.lock", wait=0):
             _fill(farm, _wanted(farm))
     except LockTaken:
-        pass  # another process is at it
+        pass  # another process is filling the pool
     return len(_ready(farm))
 
 
@@ -118,7 +119,7 @@ def drain(farm: Farm) -> int:
 
 
 def half_made_slots(farm: Farm) -> list[Path]:
-    """Slots without a marker, unless a process is making them just now."""
+    """Slots without a marker, unless a process is making them at this moment."""
     if not pool_directory(farm).is_dir() or is_locked(farm.paths.locks / "pool-fill.lock"):
         return []
     ready = _ready(farm)
@@ -131,20 +132,20 @@ def remove_half_made_slots(farm: Farm) -> None:
 
 
 class Held(Struct, frozen=True):
-    """What a slot has: the files of a commit, in a sparse checkout those in some directories, and output."""
+    """What a slot contains: the files of a commit (if sparse, in some directories), and carried output."""
 
     commit: str
     sparse: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
 
     def can_become(self, sparse: Sequence[str], carried: Collection[str]) -> bool:
-        """Whether only something has to be added to it."""
+        """Whether turning it into that only requires adding something."""
         narrow = set(self.sparse) <= set(sparse) if self.sparse else not sparse
         return narrow and set(self.carried) <= set(carried)
 
 
 def _wanted(farm: Farm) -> Held:
-    """What a spawn that says nothing of it starts from."""
+    """What a spawn without options starts from."""
     commit, names = _base(farm), farm.settings.items("spawn.sparse")
     sparse = require_directories(farm, commit, names, "spawn.sparse")
     return Held(commit, sparse, declared_output(farm, farm.settings.agreed("worktree.carry")))
@@ -185,7 +186,7 @@ def _fill(farm: Farm, wanted: Held) -> None:
 
 
 def planned(farm: Farm) -> Pool:
-    """How many should be ready, and why; unless `pool.size` is set, only as many as fit on the disk."""
+    """How many should be ready, and why; unless `pool.size` is set, no more than fit on the disk."""
     pool = pool_of(farm)
     return pool if not pool.size else _within_room(farm, pool, _wanted(farm))
 
@@ -215,7 +216,7 @@ def _claim(farm: Farm, slot: Path) -> bool:
 def _remove_half_made(farm: Farm) -> None:
     """A slot without its marker was being made by a process that died; nobody has worked in it.
 
-    Spawns take slots under the pool's lock, and only one process fills: nobody else has such a slot now.
+    Spawns take slots under the pool's lock, and only one process fills, so nobody else uses such a slot.
     """
     with file_lock(_lock(farm)):
         ready = _ready(farm)
@@ -228,7 +229,7 @@ def _remove_half_made(farm: Farm) -> None:
 
 
 def _registered(farm: Farm) -> set[Path]:
-    """Slots that git knows, or began to know: it reads none while one of them is half made."""
+    """Slots that git knows; half-made ones are dropped first, because git fails on them."""
     numbers = range(max(farm.settings.number("pool.size"), *_numbers(farm), 2))
     with file_lock(farm.paths.worktree_lock):
         for number in numbers:
@@ -269,13 +270,13 @@ def _lock(farm: Farm) -> Path:
 
 
 def _store(farm: Farm, slot: Path, held: Held) -> None:
-    """With its output, if that fits there; then it is ready."""
+    """Carry output into it, as far as that fits, and mark it as ready."""
     carried = held.carried and bring_output(farm, linked_tree(farm.repository, slot), held.carried)
     store(_marker(slot), replace(held, carried=carried))
 
 
 def _still_fits(farm: Farm, slot: Path, held: Held) -> bool:
-    """At another commit its output may be tracked, or not be ignored."""
+    """At another commit its output may be tracked, or not ignored."""
     return not held.carried or (
         held.carried == fitting_output(linked_tree(farm.repository, slot), held.carried)
     )

@@ -1,7 +1,7 @@
-"""Removing a builder, step by step, and what becomes of a removal that was cut short.
+"""Removes a builder step by step, and settles removals that were interrupted.
 
-The worktree is renamed into the trash as it is, and looked at once more where nobody expects it. Until the
-removal is on record as `removed`, a crash or an error undoes it; from then on it is carried to its end.
+The worktree is renamed into the trash, and checked once more where nobody writes to it. Until the removal is
+recorded as `removed`, a crash or an error undoes it; from then on it is completed.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from agent_farm.ports import release_ports
 
 
 class Leaving(Struct, frozen=True):
-    """A builder that may be removed, and by what evidence."""
+    """A builder that may be removed, and the evidence for that."""
 
     record: BuilderRecord
     evidence: Evidence
 
     @property
     def seen(self) -> BuilderTree:
-        assert self.evidence.tree is not None  # else something stood against removing
+        assert self.evidence.tree is not None  # otherwise something spoke against the removal
         return self.evidence.tree
 
 
@@ -64,9 +64,9 @@ Found = dict[str, Kept | AgentFarmError | None]
 
 
 def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
-    """The worktrees in the trash and the removals on record, by builder, or what stood against it.
+    """Move worktrees to the trash and record the removals; by builder, the result or what stood against it.
 
-    None, and nothing done, where one has changed since its evidence was gathered.
+    None, with nothing done, if one has changed since its evidence was gathered.
     """
     begun = dict[str, Kept]()
     found: Found = {}
@@ -88,7 +88,7 @@ def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
         found |= _decide(farm, {id: (*away[id], look) for id, look in same.items()})
     except BaseException:
         for kept in begun.values():
-            with suppress(AgentFarmError, OSError):  # the error that led here is the one to show
+            with suppress(AgentFarmError, OSError):  # only the error that led here is shown
                 _undo(farm, kept)
         raise
     for id, kept in begun.items():
@@ -108,7 +108,7 @@ class _Seen(Struct, frozen=True):
 def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
     """None if it contains anything that was not there when the removal was allowed."""
     tree, evidence = linked_tree(farm.repository, kept.worktree), one.evidence
-    clean = not evidence.untracked  # then one question answers, too, whether git ignores anything there
+    clean = not evidence.untracked  # then one question also tells whether git ignores anything there
     now = tree_state(tree, each_file=not clean, with_ignored=clean)
     tip = tip_of(farm, one.record, now)
     seen = {*evidence.changed, *evidence.untracked}
@@ -120,7 +120,7 @@ def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
 
 
 def _decide(farm: Farm, seen: Mapping[str, tuple[Leaving, Kept, _Seen]]) -> Found:
-    """All that a restore needs is stored; what git would forget has a ref."""
+    """Stores everything that a restore needs, and makes a ref for what git would forget."""
     lonely = lonely_commits(
         farm.repository,
         {
@@ -152,7 +152,7 @@ def _record(farm: Farm, kept: Kept, look: _Seen, evidence: Evidence, lonely: Seq
     if log.is_file():
         shutil.copyfile(log, kept.branch_log)
     left_out = [path for path in look.ignored if _is_made_again(tree, path)]
-    # In a worktree only the builder can have made these, and git is told to ignore them.
+    # Only the builder can have made these in a worktree, and git is told to ignore them.
     ours = [name for line in IGNORED_BY_GIT if os.path.lexists(tree.path / (name := line.strip("/")))]
     own = {*evidence.changed, *evidence.untracked, *look.ignored, *ours} - set(left_out)
     return with_state(
@@ -173,7 +173,7 @@ def _is_made_again(tree: BuilderTree, path: str) -> bool:
 
 
 def settle_removal(farm: Farm, kept: Kept) -> str:
-    """Undo or complete a removal that was cut short. The caller holds the builder's lock."""
+    """Undo or complete an interrupted removal. The caller holds the builder's lock."""
     current = load_kept(kept.directory)
     if current is None:
         return f"{kept.record.id} is settled"
@@ -193,7 +193,7 @@ def settle_alone(farm: Farm, kept: Kept) -> str:
 
 
 def _undo(farm: Farm, kept: Kept) -> None:
-    """Brings back the builder as it was; a removal that is already on record is left to be completed."""
+    """Restore the builder; a removal that is already recorded is left to be completed."""
     current = load_kept(kept.directory)
     if current is not None and current.is_removed:
         return
@@ -205,9 +205,9 @@ def _undo(farm: Farm, kept: Kept) -> None:
 
 
 def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
-    """All that follows once removals are on record; may be begun again after a crash.
+    """Everything that follows once removals are recorded; can be repeated after a crash.
 
-    What could not be finished, by builder.
+    Returns what could not be finished, by builder.
     """
     goes, problems = _let_go(farm, removed)
     left = [kept for kept in removed if kept.record.id not in problems]
@@ -224,7 +224,7 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
             continue
         for path in kept.left_out:
             if is_tool_made(kept.worktree, path):
-                with suppress(OSError):  # what another user made stays in the trash, and comes back
+                with suppress(OSError):  # another user's files stay, and come back
                     delete_tree(kept.worktree / path, to=kept.directory)
         farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
         farm.paths.delivery_lock(kept.record.id).unlink(missing_ok=True)
@@ -232,9 +232,10 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
 
 
 def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, AgentFarmError]]:
-    """HEADs keep the commits; the ids of those whose branch goes.
+    """Detach HEADs, which keep the commits; returns the ids of builders whose branch is deleted.
 
-    It is the builder's, has not moved, and nobody has checked it out since: this may be long after.
+    A branch is deleted if it is the builder's own, has not moved, and nobody has checked it out: this may be
+    long after.
     """
     by_id = {kept.record.id: kept for kept in removed}
     own = {str(kept.worktree) for kept in removed}
@@ -247,7 +248,7 @@ def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, Ag
     goes, problems = set(mine), dict[str, AgentFarmError]()
     try:
         let_go(farm.repository, [_detached(kept, id in mine) for id, kept in by_id.items()])
-    except GitError:  # of one of them: git has stopped there
+    except GitError:  # for one of them, where git has stopped
         for id, kept in by_id.items():
             try:
                 if not _let_one_go(farm, kept, id in mine):
@@ -261,7 +262,7 @@ def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, Ag
 
 
 def _let_one_go(farm: Farm, kept: Kept, goes: bool) -> bool:
-    """Whether its branch is gone now."""
+    """Returns whether its branch is gone now."""
     try:
         let_go(farm.repository, [_detached(kept, goes)])
     except GitError:
@@ -278,7 +279,7 @@ def _detached(kept: Kept, goes: bool) -> tuple[str, str | None, Sequence[str]]:
 
 
 def _require_gone(farm: Farm, removed: Sequence[Kept], goes: Collection[str]) -> dict[str, AgentFarmError]:
-    """Checked, not assumed, before anything says "removed"."""
+    """Checks, instead of assuming, before anything reports "removed"."""
     records, problems = farm.registry.read(), dict[str, AgentFarmError]()
     branches = {f"refs/heads/{kept.record.branch}" for kept in removed if kept.record.id in goes}
     tips = resolve_commits(farm.repository, branches) if branches else {}

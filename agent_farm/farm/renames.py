@@ -1,4 +1,4 @@
-"""A builder's branch that was renamed (`git branch -m`): the record follows."""
+"""Updates the record of a builder whose branch was renamed (`git branch -m`)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 _RENAME = re.compile(rb"\tBranch: renamed refs/heads/(\S+) to refs/heads/(\S+)$", re.MULTILINE)
 _LONGEST_LOG = 1 << 26
-# A rename is rare, and what is not followed now is followed the next time.
+# Renames are rare, and one that is not noticed now is noticed next time.
 _SECONDS = 1.0
 
 
 def follow_renames(
     farm: Farm, records: Iterable[BuilderRecord], states: Mapping[str, GitState]
 ) -> dict[str, BuilderRecord]:
-    """The new records, by id, of builders whose state says that another branch is checked out.
+    """The new records, by id, of builders whose state shows another branch checked out.
 
-    A builder that another command works on is left to that command.
+    A builder that another command is working on is left to that command.
     """
     found = dict[str, BuilderRecord]()
     for record in records:
@@ -54,9 +54,9 @@ def follow_renames(
 def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """The record as it should be; the caller holds the builder's lock.
 
-    If its branch is gone, the branch checked out in the worktree, or checked out when it was renamed,
-    replaces it, provided that it continues from where the builder began, belongs to no other builder, and is
-    not the builder's target.
+    If its branch is gone, it is replaced by the branch checked out in the worktree, now or when it was
+    renamed, provided that it continues from where the builder began, belongs to no other builder, and is not
+    the builder's target.
     """
     tree = farm.tree(record)
     branch = tree.checked_out().branch or _renamed_to(tree, record.branch)
@@ -68,17 +68,17 @@ def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
         now = records.get(record.id)
         if now is None or any(other.branch == branch for other in records.values()):
             return record
-        # af removes what it made; a branch that was there before under another name, it did not make
+        # af only removes what it made, and not a branch that had another name before
         made = now.new_branch and _was_renamed(farm, now.branch, str(branch))
         records[now.id] = now = replace(now, branch=str(branch), new_branch=made)
-    from agent_farm.farm.own_events import note  # with the pane's journal, and renames are rare
+    from agent_farm.farm.own_events import note  # loads the pane's journal, and renames are rare
 
     note(farm, now, "renamed", f"its branch, from {record.branch} to {branch}")
     return now
 
 
 def _renamed_to(tree: BuilderTree, branch: str) -> str | None:
-    """What it became while it was checked out, as git wrote down; HEAD may have been detached since."""
+    """Its new name, according to git's log of HEAD, which may have been detached since."""
     name: str | None = None
     with suppress(OSError):
         for old, new in _RENAME.findall(read_plain(tree.git_dir / "logs/HEAD", limit=_LONGEST_LOG)):

@@ -1,7 +1,7 @@
-"""`af restore`: branch, worktree, run files and record, as they were.
+"""`af restore`: brings back branch, worktree, run files and record.
 
 The record comes first, as `creating`, and says which removal is being undone. Until the worktree has left the
-trash a restore that was cut short is undone; after it, it is carried to its end.
+trash, an interrupted restore is undone; after that, it is completed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESTORING = "restoring "
 
 
 def restore(farm: Farm, kept: Kept) -> BuilderRecord:
-    """The builder is back as `stopped`; `af resume` continues its conversation."""
+    """The builder comes back as `stopped`; `af resume` continues its conversation."""
     id = kept.record.id
     with lock_of(farm, id):
         if load_kept(kept.directory) != kept:
@@ -47,7 +47,7 @@ def is_restoring(record: BuilderRecord) -> bool:
 
 
 def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
-    """Finish or undo a restore that was cut short; the caller holds its lock. Says what was done."""
+    """Finish or undo an interrupted restore, and say what was done; the caller holds its lock."""
     name = (record.reason or "").removeprefix(_RESTORING)
     kept = next((kept for kept in list_kept(farm, record.id) if kept.directory.name == name), None)
     if kept is None:
@@ -66,7 +66,7 @@ def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
-    """Intent before the effect: the record shows what was begun."""
+    """Record the intent first, so that a crash shows what was begun."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     with farm.registry.edit() as records:
         if old.id in records.ids:
@@ -107,7 +107,7 @@ def _require_free_branch(farm: Farm, kept: Kept, tip: str | None) -> None:
 
 
 def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = False) -> BuilderRecord:
-    """Each step may be done again."""
+    """Each step can be repeated."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     if os.path.lexists(kept.worktree):
         adopt(farm.repository, kept.admin, kept.worktree)
@@ -131,18 +131,18 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = Fa
 
 
 def _bring_back_branch(farm: Farm, kept: Kept, tree: BuilderTree) -> None:
-    """If there is one, it is at the same commit, or somebody has committed to it since."""
+    """A branch that exists is at the same commit, or somebody has committed to it since."""
     now, branch = tree.checked_out(), kept.record.branch
-    if now.branch is not None:  # it is done
+    if now.branch is not None:  # done already
         return
     if kept.tip:
         bring_back_branch(farm.repository, branch, kept.tip, kept.branch_log, kept.settings)
-    if kept.attached and now.commit == kept.head:  # else somebody committed since
+    if kept.attached and now.commit == kept.head:  # otherwise somebody has committed since
         attach(tree, branch)
 
 
 def _undo(farm: Farm, kept: Kept, record: BuilderRecord) -> None:
-    """The removal as it was; once HEAD names the branch again there is only the way forward."""
+    """Undo, back to the removal; once HEAD names the branch again, it can only be completed."""
     path = farm.paths.worktree(record.id)
     if not os.path.lexists(kept.worktree):
         if linked_tree(farm.repository, path).checked_out().branch is not None or not kept.attached:

@@ -1,4 +1,4 @@
-"""From a record to a runtime in a pane, for spawn and resume: the run directory, then the tmux session."""
+"""Starts a runtime from a record, for spawn and resume: the run directory, then the tmux session."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from agent_farm.server.launching import ensure_server
 from agent_farm.server.tokens import mint_builder_token
 from agent_farm.sessions.roster import own_butler_name
 
-# What a command that shows something on the person's desktop needs.
+# Variables for a command that shows something on the user's desktop.
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
-# For how long a first prompt waits for the tools of a server that may be dead.
+# How long a first prompt waits for the tools of a server, which may be dead.
 TOOLS_SECONDS = 20.0  # less than HOOK_SECONDS
-# Of several: most of one start is waiting for the disk and tmux.
+# At a time, because a start mostly waits for the disk and tmux.
 STARTS_AT_ONCE = 4
 
 
 def draw_run() -> str:
-    """The name of one start of a builder: its events are bound to it."""
+    """The name of one start of a builder, by which its events are recognised."""
     return os.urandom(6).hex()
 
 
 def require_room(farm: Farm, records: Records, *, starting: int = 0) -> None:
     """AgentFarmError if `limits.max_builders` are running; call it under the registry's lock.
 
-    Builders that are being created, cannot be asked, or are `starting` count; those that ended or wait do
-    not.
+    Builders that are being created, cannot be asked about, or are `starting` count; those that ended or wait
+    do not.
     """
     limit = farm.settings.number("limits.max_builders")
     if not limit or len(records) < limit:
@@ -79,7 +79,7 @@ def start_runtime(
 ) -> None:
     """Write `.agent-farm/runs/<id>/` and open the tmux session whose program is the launcher.
 
-    What the launcher does to the tree before the runtime starts: `copies` and links, and `setup`.
+    Before the runtime, the launcher carries out `copies` (and links) and `setup`.
     """
     run = farm.run(record.id)
     make_directory(run.directory)
@@ -114,9 +114,9 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
         key_names=chosen.adapter.cli.own_variables(os.environ, record.model),
         declared=farm.settings.items("env.pass"),
     )
-    for name in ("TMUX", "TMUX_PANE", "TERM", "COLORTERM"):  # the caller's terminal; the pane has its own
+    for name in ("TMUX", "TMUX_PANE", "TERM", "COLORTERM"):  # the pane has its own
         env.pop(name, None)
-    # the pane knows no XDG_*; what `af` finds in there has to be what its caller has
+    # the pane lacks XDG_*, but `af` has to find the same directories there as its caller
     env |= names_of_user_directories(os.environ)
     env |= path_before_builds(farm, record, env)
     return env | {
@@ -131,7 +131,7 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
 
 
 def _is_directory_of(top: Path, place: Path) -> bool:
-    """In the worktree itself: a link may lead out of it, and what a runtime may write is below that."""
+    """Inside the worktree: a link may lead out of it, where a runtime must not write."""
     real = Path(os.path.realpath(place))
     return real.is_relative_to(os.path.realpath(top)) and real.is_dir()
 
@@ -172,9 +172,9 @@ def _start(
 
 
 def _server(farm: Farm, builder_id: str) -> McpServer | None:
-    """The farm's server as this builder may use it, under a token of its own; never waited for.
+    """The farm's server as this builder may use it, with its own token; never waited for.
 
-    None with `[server] enabled = false`: the runtime then gets a strict and empty MCP configuration.
+    None with `[server] enabled = false`: the runtime then gets an empty MCP configuration, strictly.
     """
     if not farm.settings.flag("server.enabled"):
         return None
@@ -204,7 +204,7 @@ def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[
 
 
 def _notice(farm: Farm) -> dict[str, object] | None:
-    """As `pane/notices.py` reads it."""
+    """The form that `pane/notices.py` reads."""
     command = farm.settings.text("notify.command")
     if not command:
         return None
@@ -217,7 +217,7 @@ def _notice(farm: Farm) -> dict[str, object] | None:
 
 
 def _told(farm: Farm, record: BuilderRecord) -> dict[str, object] | None:
-    """As `pane/tell.py` reads it."""
+    """The form that `pane/tell.py` reads."""
     targets = farm.settings.items("notify.to")
     if not targets:
         return None
@@ -233,7 +233,7 @@ def _told(farm: Farm, record: BuilderRecord) -> dict[str, object] | None:
 
 
 def _turn_end(farm: Farm, record: BuilderRecord) -> dict[str, object] | None:
-    """What proves its work once a turn has ended; the environment is the user's, not the runtime's."""
+    """What proves its work when a turn has ended; runs in the user's environment, not the runtime's."""
     if farm.settings.text("check.auto") != "idle":
         return None
     known = allowed_environment(os.environ, declared=("GIT_CONFIG_GLOBAL", "XDG_CACHE_HOME"))
@@ -252,10 +252,11 @@ def _shell() -> str:
 
 
 def _command(*words: str) -> list[str]:
-    """What follows an end goes through the same door as everything else:
+    """Commands after the runtime's end are run by `af` itself: `af prune`, for example, with all its
+    refusals.
 
-    `af prune`, refusals included. It is not a process of the run that ended.
+    They are not processes of the run that ended.
     """
-    names = ("TMUX_TMPDIR", "GIT_CONFIG_GLOBAL")  # where this `af` looks, and the pane does not
+    names = ("TMUX_TMPDIR", "GIT_CONFIG_GLOBAL")  # where this `af` looks, and the pane would not
     where = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
     return ["env", "-u", "AF_RUN", *where, sys.executable, "-P", "-m", "agent_farm", *words]

@@ -1,4 +1,4 @@
-"""`af init`: what a repository needs to be a farm, and nothing that is there already."""
+"""`af init`: writes what a repository needs to be a farm, without touching files that exist."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from agent_farm.settings_keys import KEYS, NAMED_TABLES, Key
 
 SCAFFOLD = Path(__file__).parent.parent / "scaffold"
 SKILL = SCAFFOLD / "skills/agent-farm/SKILL.md"
-# One CLI looks for skills in the former, all others in the latter.
+# One CLI looks for skills in the first, all others in the second.
 SKILL_PLACES = (".claude/skills/agent-farm/SKILL.md", ".agents/skills/agent-farm/SKILL.md")
 
 
 def init_farm(root: Path, *, skill: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write what is missing at the top of a checkout; the names of what was made, and of what was there.
+    """Write what is missing at the top of a checkout; returns the files created, and those that existed.
 
-    With `skill`, what an AI architect is to know is among it. Everything that is in the way is refused
-    before the first file is written.
+    With `skill`, this includes the skill for an AI architect. Anything in the way is refused before the first
+    file is written.
     """
     wanted = scaffold_files() | (dict.fromkeys(SKILL_PLACES, SKILL.read_bytes()) if skill else {})
     created = create_missing(root, wanted)
@@ -31,13 +31,13 @@ def init_farm(root: Path, *, skill: bool = False) -> tuple[tuple[str, ...], tupl
 
 
 def create_missing(root: Path, wanted: Mapping[str, bytes]) -> list[str]:
-    """By path relative to `root`. What is in the way of any is refused before the first is written."""
+    """Names are relative to `root`. Anything in the way of one is refused before the first is written."""
     missing = [name for name in wanted if not _is_there(root, name)]
     return [name for name in missing if create_file(root / name, wanted[name])]
 
 
 def scaffold_files() -> dict[str, bytes]:
-    """What a new farm is given, by path relative to its root."""
+    """What a new farm gets, by path relative to its root."""
     files = {
         path.relative_to(SCAFFOLD).as_posix(): path.read_bytes()
         for path in sorted((SCAFFOLD / "codev").rglob("*"))
@@ -47,7 +47,7 @@ def scaffold_files() -> dict[str, bytes]:
 
 
 def _is_there(root: Path, name: str) -> bool:
-    """Whether a file of that name exists; AgentFarmError when something else is in its place."""
+    """Whether a file with that name exists; AgentFarmError if something else is in its place."""
     for parent in reversed(PurePosixPath(name).parents[:-1]):
         directory = root / parent
         _require_inside(root, directory)
@@ -60,7 +60,7 @@ def _is_there(root: Path, name: str) -> bool:
     target = root / name
     if target.is_dir():
         raise AgentFarmError(f"{target} is a directory", why="af init needs to create a file there.")
-    return os.path.lexists(target)  # a symbolic link that points to nothing is the user's, too
+    return os.path.lexists(target)  # a symbolic link that points nowhere is the user's, too
 
 
 def _require_inside(root: Path, directory: Path) -> None:
@@ -73,7 +73,7 @@ def _require_inside(root: Path, directory: Path) -> None:
 
 
 def create_file(path: Path, content: bytes) -> bool:
-    """Write a new file; False when another process was faster."""
+    """Write a new file; False if another process was faster."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:

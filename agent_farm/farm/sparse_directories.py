@@ -1,4 +1,4 @@
-"""Which directories a builder checks out: those that were asked for, and what its task names."""
+"""Which directories a builder checks out: those requested, and those that its task names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from agent_farm.paths import is_below
 
 
 def require_directories(farm: Farm, commit: str, names: Sequence[str], origin: str) -> tuple[str, ...]:
-    """Their paths, each once and none below another; NotFound for a path that is not a directory of the
-    commit.
-    """
+    """Their paths, each once and none below another; NotFound unless all are directories of the commit."""
     paths = [os.path.normpath(name) for name in names]
     there = farm.repository.directories(commit, [path for path in paths if _can_be_one(path)])
     for path in paths:
@@ -24,7 +22,7 @@ def require_directories(farm: Farm, commit: str, names: Sequence[str], origin: s
 
 
 def directories_of(farm: Farm, commit: str, paths: Sequence[str]) -> list[str]:
-    """Where these files lie; a directory is one itself."""
+    """The directories of these files; a directory counts as itself."""
     there = farm.repository.directories(commit, paths)
     return [path if path in there else os.path.dirname(path) for path in paths]
 
@@ -38,7 +36,7 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _can_be_one(path: str) -> bool:
-    """A pattern of git's is a line."""
+    """git takes patterns line by line."""
     return is_below(path) and path != "." and "\n" not in path
 
 

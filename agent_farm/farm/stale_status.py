@@ -1,7 +1,7 @@
-"""What no hook reports: a turn that was interrupted, an error on the screen.
+"""Corrects states that no hook reports: an interrupted turn, an error on the screen.
 
-The screen only corrects a state that nothing reports the end of: a turn that is said to run, a dialog that
-is said to be open. It ends nothing, and the status says where it is from.
+The screen only corrects a state whose end nothing reports: a turn that is said to run, a dialog that is said
+to be open. Nothing is ended because of it, and the status says where it comes from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def correct_stale(
     found: Mapping[str, Found],
     now: float,
 ) -> dict[str, Status]:
-    """The states of these builders as their screens show them; those that show nothing else are left out."""
+    """The states of these builders according to their screens; unchanged ones are left out."""
     clis = {}
     for record in records:
         adapter = _adapter(farm, record.runtime)
@@ -47,7 +47,7 @@ def correct_stale(
 
 
 def _is_still(found: Found, status: Status, now: float) -> bool:
-    """Nothing was drawn for a while, either; a builder that waits may draw anything."""
+    """Whether nothing was drawn for a while, either; a waiting builder may draw anything."""
     return status.state == "waiting" or found.pane is None or now - found.pane.activity >= STALE_SECONDS
 
 
@@ -59,14 +59,14 @@ def _adapter(farm: Farm, runtime: str) -> RuntimeAdapter | None:
 
 
 def _can_be_read(adapter: RuntimeAdapter, status: Status) -> bool:
-    """A builder that waits for something else keeps waiting, whatever the screen shows."""
+    """A builder that waits for something else is still waiting, whatever the screen shows."""
     return status.state == "working" or status.event in adapter.cli.hooks.unsure
 
 
 def label_screen(captured: str, patterns: Screen) -> tuple[str, str | None]:
     """dialog, draft, working, failed, ready or unknown, and the line that shows it.
 
-    A turn that runs shows an input line, too; so does one that ended with an error.
+    A running turn also shows an input line, and so does one that ended with an error.
     """
     reading = read_screen(captured, ScreenRules(patterns.ready, patterns.draft, patterns.dialog))
     text = plain(captured)
@@ -115,7 +115,7 @@ def _screens(records: Collection[BuilderRecord], found: Mapping[str, Found]) -> 
     for server, ids in panes.items():
         try:
             captured = server.capture_many(list(ids), escapes=True)
-        except AgentFarmError:  # then what was reported last stands
+        except AgentFarmError:  # the last report then stands
             continue
         screens |= {ids[pane]: text for pane, text in captured.items()}
     return screens

@@ -1,4 +1,4 @@
-"""Whether a builder's runtime said that a message has reached its model."""
+"""Whether a builder's runtime has reported that a message reached its model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_farm.runtimes.plain_text import as_text
 
 
 def has_come(events: Path, offset: int, wanted: tuple[str, str, str]) -> bool:
-    """An event of this run, this kind and this very text: another one may be submitted meanwhile."""
+    """Matches run, kind and text, because another message may be submitted in the meantime."""
     with open_own(events) as file:
         file.seek(offset)
         for line in file:
@@ -23,13 +23,13 @@ def has_come(events: Path, offset: int, wanted: tuple[str, str, str]) -> bool:
                 document = json.loads(line)
                 if (document["run"], document["event"], document["detail"]["said"]) == wanted:
                     return True
-            except (ValueError, KeyError, TypeError, RecursionError):  # being written, or no event
+            except (ValueError, KeyError, TypeError, RecursionError):  # being written, or not an event
                 continue
     return False
 
 
 def was_submitted(farm: Farm, record: BuilderRecord, text: str, *, since: float) -> bool:
-    """Whether its runtime reported it; some runtimes have no event for it."""
+    """Whether its runtime reported it; some runtimes have no event for that."""
     try:
         own_words = get_adapter(record.runtime, farm.root).cli.own_words
     except ValueError:

@@ -1,7 +1,7 @@
-"""Ignored directories that a package manager or a checker made and can make again: nobody wrote in them.
+"""Recognises ignored directories that a tool made and can make again, so that nobody's work is in them.
 
-A name alone says nothing: `build/`, `target/` or a `node_modules/` made by hand may hold what exists nowhere
-else. Only the mark that the tool itself leaves in the directory counts.
+A name alone is no proof: `build/`, `target/` or a `node_modules/` made by hand may contain what exists
+nowhere else. Only the marker that the tool itself leaves in the directory counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARKS = {
 
 
 def is_tool_made(root: Path, path: str) -> bool:
-    """Recognised by its name and a mark in it; not through a link, nor if it cannot be read."""
+    """Recognised by its name and a marker in it; not through a link, nor if it cannot be read."""
     directory = root / path
     if os.path.realpath(directory) != os.path.join(os.path.realpath(root), os.path.normpath(path)):
         return False

@@ -1,7 +1,7 @@
-"""`.agent-farm/trash/`: what a removed builder leaves behind until it is expired.
+"""`.agent-farm/trash/`: what a removed builder leaves until it expires.
 
-`<id>-<epoch>/` holds `worktree/` as it was, `run/`, and `record.json`, which says how far the removal came:
-one that is `moving` is undone when it was cut short, one that is `removed` is carried to its end.
+`<id>-<epoch>/` holds the `worktree/`, `run/`, and `record.json`, which says how far the removal got: one that
+is `moving` is undone if it was interrupted, one that is `removed` is completed.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 class Kept(Struct, frozen=True, forbid_unknown_fields=True):
     """One removed builder. `admin` is the name of git's own directory about its worktree.
 
-    `head` is the commit that was checked out, `attached` whether by the branch. `tip` is where that was,
-    `settings` what git's configuration says of it, `salvage` the ref of commits that git would collect
-    otherwise. `files` exist in no commit; `left_out` are directories that their tool makes again.
+    `head` is the commit that was checked out, `attached` whether through the branch. `tip` is where the
+    branch was, `settings` git's configuration of it, `salvage` the ref of commits that git would otherwise
+    collect. `files` exist in no commit; `left_out` are directories that their tool makes again.
     """
 
     record: BuilderRecord
@@ -72,7 +72,7 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def goes(self) -> bool:
-        """Whether the branch is removed with the builder; a branch that was the user's before stays."""
+        """Whether the branch is removed with the builder; a branch that the user had before stays."""
         return self.record.new_branch or self.record.branch.startswith("builder/")
 
     @property
@@ -81,7 +81,7 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
-    """A directory of its own for this removal; a taken second moves on to the next free one."""
+    """A directory for this removal; a second that is taken is moved on to the next free one."""
     make_directory(farm.paths.trash)
     note_time(farm.paths)
     epoch = int(time.time())
@@ -94,7 +94,7 @@ def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
 
 
 def store_kept(kept: Kept) -> None:
-    """From here on the removal can be finished, or undone, by any other process."""
+    """From here on, any other process can finish or undo the removal."""
     facts = structs.asdict(kept)
     del facts["record"], facts["directory"]
     builder = stored_record(kept.record, FarmPaths(kept.directory.parents[2]))
@@ -102,15 +102,15 @@ def store_kept(kept: Kept) -> None:
 
 
 def load_kept(directory: Path) -> Kept | None:
-    """None for a directory that is not a removal, or one that this `af` does not understand."""
+    """None for a directory that is no removal, or that this `af` does not understand."""
     try:
         facts = load(directory / "record.json", dict[str, Any], version=_VERSION)
         builder = dict(facts.pop("builder", {}))
         record = record_from_json(str(builder.get("id")), builder, FarmPaths(directory.parents[2]))
         kept = convert({**facts, "record": record, "directory": directory}, Kept)
-    except (ValueError, TypeError, DamagedFile, OSError):  # what msgspec finds wrong is a ValueError
+    except (ValueError, TypeError, DamagedFile, OSError):  # msgspec's errors are ValueErrors
         return None
-    # A name that says something else is not ours to act on.
+    # A directory with another name is not ours to touch.
     return kept if directory.name == f"{record.id}-{kept.epoch}" and _is_sound(kept) else None
 
 
@@ -129,7 +129,7 @@ def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
 
 
 def begun_removals(farm: Farm, id: str | None = None) -> list[Kept]:
-    """Removals that were cut short: their builder still has its record."""
+    """Interrupted removals, whose builder still has its record."""
     records = farm.registry.read()
     return [
         kept
@@ -151,7 +151,7 @@ def _all(farm: Farm) -> list[Kept]:
 
 
 def not_understood(farm: Farm) -> list[Path]:
-    """Entries of the trash that are neither removals nor anything else that `af` put there."""
+    """Entries in the trash that are neither removals nor anything else that `af` put there."""
     return [
         path
         for path in sorted(farm.paths.trash.glob("[!.]*"))
@@ -160,7 +160,7 @@ def not_understood(farm: Farm) -> list[Path]:
 
 
 def is_empty_place(path: Path) -> bool:
-    """Of a removal that was killed before it stored a word: it holds at most half of its record."""
+    """Left by a removal that was killed at its very start: it contains at most a part of its record."""
     with suppress(OSError):
         return all(one.startswith(".record.json.") and one.endswith(".tmp") for one in os.listdir(path))
     return False
@@ -172,13 +172,13 @@ def drop_empty_place(path: Path) -> None:
 
 
 def set_aside(farm: Farm, id: str) -> Path:
-    """A name in the trash for a run directory alone, which is expired like the rest."""
+    """A name in the trash for a run directory by itself, which expires like the rest."""
     make_directory(farm.paths.trash)
     return farm.paths.trash / f"run-{id}-{time.time_ns()}"
 
 
 class Expired(Struct, frozen=True):
-    """`gone` is deleted for good; `left` are paths that could not be deleted, and `busy` what is in use."""
+    """`gone` is deleted for good; `left` are paths that could not be deleted, `busy` what is in use."""
 
     gone: tuple[Kept, ...]
     left: tuple[Path, ...] = ()
@@ -189,7 +189,7 @@ def expire(farm: Farm, age: float) -> Expired:
     """Delete for good what was removed at least `age` seconds ago."""
     limit = time.time() - age
     gone, left, busy = list[Kept](), list[Path](), list[AgentFarmError]()
-    # a second removal within one second bears the next one: `0` means that one, too
+    # a second removal in the same second has a later epoch, and `0` includes it
     for kept in [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]:
         try:
             with lock_of(farm, kept.record.id):
@@ -208,12 +208,12 @@ def expire(farm: Farm, age: float) -> Expired:
 
 
 def _expire(farm: Farm, kept: Kept) -> list[Path]:
-    """git's directory first: without it nothing can be restored, and what is left is listed still."""
+    """git's directory goes first: without it nothing can be restored, but what is left is still listed."""
     admin = admin_of(farm.repository, kept.admin, kept.worktree)
     if admin is not None:
         shutil.move(admin, kept.directory / "admin")
         with suppress(OSError):
-            admin.parent.rmdir()  # git, too, drops it with the last worktree
+            admin.parent.rmdir()  # git, too, removes it with the last worktree
         forget_gone(farm.repository)
     if kept.salvage:
         drop_ref(farm.repository, kept.salvage)
@@ -221,7 +221,7 @@ def _expire(farm: Farm, kept: Kept) -> list[Path]:
 
 
 def _expire_salvages(farm: Farm, limit: float) -> None:
-    """Refs of builders that were restored since."""
+    """Refs of builders that have been restored since."""
     rows = run_git(farm.root, "for-each-ref", "--format=%(refname) %(objectname)", f"{_REFS}/").splitlines()
     for ref, commit in (row.rsplit(" ", 1) for row in rows):
         id, _, epoch = ref.removeprefix(f"{_REFS}/").rpartition("/")
@@ -234,7 +234,7 @@ def _aside(farm: Farm) -> list[Path]:
 
 
 def parse_age(text: str) -> float:
-    """`30d`, `12h`, `0`; a number alone is days."""
+    """`30d`, `12h`, `0`; a number alone means days."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--expire: {text!r} is not a valid age", why="Write 30d, 12h, 45m or 0.")
@@ -242,7 +242,7 @@ def parse_age(text: str) -> float:
 
 
 def with_state(kept: Kept, **facts: Any) -> Kept:
-    """Stored at once."""
+    """Changes are stored at once."""
     changed = structs.replace(kept, **facts)
     store_kept(changed)
     return changed

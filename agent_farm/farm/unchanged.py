@@ -1,4 +1,4 @@
-"""Worktrees in which nothing has happened since git was asked there: what it said then still holds."""
+"""Finds worktrees in which nothing has happened since git was asked, so that its last answer still holds."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from agent_farm.farm.whole_look import TOO_LARGE, settings_look, whole_look
 if TYPE_CHECKING:
     from agent_farm.farm.git_state import GitState
 
-# Of worktrees in which nothing seems to have happened, so many are looked at again each time.
+# How many of the worktrees that look unchanged are checked in full each time.
 _AGAIN = 10
-# Then git is asked whatever the files look like: a setting may be where nobody looks.
+# After this git is asked anyway: a setting may be where nobody looks.
 _HOLDS_SECONDS = 600.0
 
 
 class Unchanged(Struct, frozen=True):
-    """`states` still hold; `wholes` is what a look at every file found, of those and of some others."""
+    """`states` still hold; `wholes` is what a look at every file found, in these and some others."""
 
     states: Mapping[str, GitState] = {}
     wholes: Mapping[str, str] = {}
 
 
 def find_unchanged(farm: Farm, remembered: Mapping[str, GitState], looks: Mapping[str, str]) -> Unchanged:
-    """Among builders that do nothing, `looks` being what `look_at` finds of each now.
+    """Among builders that do nothing; `looks` is what `look_at` finds of each now.
 
-    Of many that look as they did, the longest not asked are looked at file by file.
+    Of many that look unchanged, those not asked for the longest are checked file by file.
     """
     alike = {id: remembered[id] for id in looks if id in remembered and remembered[id].look == looks[id]}
     same = sorted((id for id, state in alike.items() if state.look), key=lambda id: alike[id].at)
@@ -65,9 +65,10 @@ def _wholes(farm: Farm, alike: Mapping[str, GitState], ids: Sequence[str]) -> di
 
 
 def look_at(farm: Farm, record: BuilderRecord) -> str:
-    """What almost everything that is done in a worktree changes, without a process; empty where nobody knows.
+    """Stands for what almost any change in a worktree affects, read without a process; "" if that is not
+    known.
 
-    Not so a file that was there before, where nobody tells git.
+    Not affected by a change to an existing file about which git is not told.
     """
     own = f"{farm.repository.common_dir}/worktrees/{record.id}"
     files = (f"{own}/index", f"{own}/HEAD", f"{own}/logs/HEAD", record.worktree, f"{record.worktree}/.git")

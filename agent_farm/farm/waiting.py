@@ -1,8 +1,8 @@
-"""Builders that wait: for room under `limits.max_builders`, or for another one's work to land.
+"""Builders that wait: for room under `limits.max_builders`, or for another builder's work to land.
 
-A waiting builder is a record in state `queued`, whose id and branch are taken, and an order in
-`.agent-farm/queue/<id>.json`, by which any process can start it. Its place in the registry is its place in
-the queue. The order goes when it runs; a start that is cut short before that puts it back where it was.
+A waiting builder is a record in state `queued`, which reserves its id and branch, and an order in
+`.agent-farm/queue/<id>.json`, from which any process can start it. Its place in the registry is its place in
+the queue. The order is removed once it runs; a start that is interrupted before puts it back in its place.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _FORGOTTEN = re.compile(r"(.+)-(\d+)\.md")
 
 
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
-    """`request` is the spawn that was asked for, by one who stood in `directory`.
+    """`request` is the requested spawn, `directory` where it was requested.
 
-    `issue` is the issue as it was read then, `record` what the queue shows of it.
+    `issue` is the issue as read then, `record` what the queue shows.
     """
 
     request: dict[str, Any]
@@ -57,7 +57,7 @@ def store_order(
     prompt: str | None,
     issue: dict[str, Any] | None,
 ) -> None:
-    """Written before the record: without the record, the order does not count."""
+    """Written before the record: without a record, the order does not count."""
     make_directory(queue_directory(farm.paths))
     shown = stored_record(record, farm.paths)
     store(_file(farm, record.id), Order(request, str(directory), prompt, issue, shown))
@@ -77,7 +77,7 @@ def forget_order(farm: Farm, id: str) -> None:
 
 
 def requeue(farm: Farm, id: str) -> bool:
-    """Put one whose start failed back, before all others; False when it never waited."""
+    """Put a builder whose start failed back, before all others; False if it was never waiting."""
     if not _file(farm, id).exists():
         return False
     order = load_order(farm, id)
@@ -91,7 +91,7 @@ def requeue(farm: Farm, id: str) -> bool:
 
 
 def drop_stale_orders(farm: Farm) -> None:
-    """Of builders that run by now, or were never put on record. Under the lock: none is just being given."""
+    """Drop orders of builders that run by now or were never recorded; the lock keeps new ones out."""
     with farm.registry.edit() as records:
         for path in _files(farm.paths):
             record = records.get(path.stem)
@@ -102,7 +102,7 @@ def drop_stale_orders(farm: Farm) -> None:
 
 
 def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
-    """Take one out of the queue; where its prompt is kept. None when it has just begun to run."""
+    """Take one out of the queue; returns where its prompt is kept, or None if it has just started."""
     kept = None
     with farm.registry.edit() as records:
         current = records.get(record.id)
@@ -126,7 +126,7 @@ def keep_prompt(farm: Farm, id: str) -> Path:
 
 
 def expire_forgotten(farm: Farm, age: float) -> Iterator[tuple[str, int]]:
-    """Delete the prompts of builders taken out of the queue that long ago; returns which, and when."""
+    """Delete the prompts of builders taken out of the queue that long ago; yields which, and when."""
     limit = time.time() - age
     for path in sorted(_forgotten(farm).glob("*.md")):
         name = _FORGOTTEN.fullmatch(path.name)
@@ -140,14 +140,14 @@ def _forgotten(farm: Farm) -> Path:
 
 
 def in_order(records: Mapping[str, BuilderRecord]) -> list[BuilderRecord]:
-    """All that wait, the first to start first."""
+    """All waiting builders, the first to start first."""
     return [record for record in records.values() if record.state == "queued"]
 
 
 def has_room(farm: Farm, records: Records) -> bool:
-    """Whether one that waits may run; ask under the registry's lock.
+    """Whether a waiting builder may start; call it under the registry's lock.
 
-    A lost builder keeps its place: it comes back with `af recover`, and those that wait came after it.
+    A lost builder keeps its place, because `af recover` brings it back, and those waiting came after it.
     """
     limit = farm.settings.number("limits.max_builders")
     begun = [record for record in records.values() if record.state != "queued"]
@@ -166,7 +166,7 @@ def start_later(farm: Farm) -> None:
 
 
 def nudge(farm: Farm) -> None:
-    """The same for every other command, unless the queue was just checked."""
+    """`start_later` for every other command, unless the queue was checked just before."""
     with suppress(OSError):
         if time.time() - lock_path(farm.paths).stat().st_mtime < _NUDGE_SECONDS:
             return
@@ -180,7 +180,7 @@ def nudge_at(root: Path) -> None:
 
 
 def lock_path(paths: FarmPaths) -> Path:
-    """Held by the one process that starts waiting builders; when it was touched, somebody looked."""
+    """Held by the process that starts waiting builders; its time says when the queue was last checked."""
     return paths.locks / "queue.lock"
 
 

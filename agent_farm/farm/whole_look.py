@@ -1,7 +1,7 @@
-"""A look at a whole worktree without a process: all names, sizes and times, by which git, too, knows files.
+"""Looks at a whole worktree without a process: names, sizes and times, by which git itself knows files.
 
-In a small worktree it takes a tenth of `git status`; in a large one git is as quick, and is asked. What git
-answers also depends on settings: on files that are looked at as well, or it is asked.
+In a small worktree this takes a tenth of `git status`; in a large one git is as fast, and is asked. git's
+answer also depends on settings; if these are in files that are not looked at here, git is asked, too.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 
 from agent_farm.disk import read_plain
 
-TOO_LARGE = "large"  # or with a repository in it: not worth another look
+TOO_LARGE = "large"  # or has a repository in it: looking is not worthwhile
 _MOST_FILES = 400
-# What is younger may change once more and look the same: times are as coarse as the file system's.
+# A younger file may change again and look the same, because times are as coarse as the file system's.
 _YOUNG_NS = 2_000_000_000
-_LONGEST = 1 << 20  # bytes of a file of settings
-# Settings that name further files; those that include others are not followed, but for af's own.
+_LONGEST = 1 << 20  # bytes of a settings file
+# Settings that name further files; included files are not followed, except af's own.
 _NAMING = re.compile(rb"(?i)(?:excludes|attributes)file")
 _NAMED = re.compile(rb"(?im)^\s*(?:excludes|attributes)file\s*=\s*\"?([~/][^\"#;\n]*?)\"?\s*$")
 _INCLUDING = re.compile(rb"(?im)^\s*\[\s*include(?!if \"gitdir:\./worktrees/)")
 
 
 def settings_look(common_dir: Path) -> str:
-    """Of what the worktrees of a repository share; empty where nobody knows which files that is."""
-    # the user's own may be links, as who keeps such files in a repository has them
+    """Stands for what the worktrees of a repository share; "" if it is not known which files that is."""
+    # the user's own may be links, into a repository of configuration files for example
     files = (
         os.path.realpath(file) for file in (*_settings(), f"{common_dir}/config") if os.path.exists(file)
     )
@@ -47,7 +47,7 @@ def settings_look(common_dir: Path) -> str:
 
 
 def whole_look(worktree: str, git_dir: str, settings: str) -> str:
-    """Stands for a worktree as it is now; TOO_LARGE, or empty where a change could be overlooked."""
+    """Stands for the present state of a worktree; TOO_LARGE, or "" if a change could be overlooked."""
     if not settings:
         return ""
     own = " ".join(map(_times, (git_dir, f"{git_dir}/config.worktree", f"{git_dir}/info/sparse-checkout")))
@@ -75,7 +75,7 @@ def whole_look(worktree: str, git_dir: str, settings: str) -> str:
 
 
 def _settings() -> Iterator[str]:
-    """The system's and the user's files, as git finds them."""
+    """The system's and the user's files, found as git does."""
     yield os.environ.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig"
     if "GIT_CONFIG_GLOBAL" in os.environ:
         yield os.environ["GIT_CONFIG_GLOBAL"]

@@ -1,7 +1,7 @@
-"""fleet.json: the machines of a farm, and which of its builders is on which of them.
+"""fleet.json: the machines of a farm, and which of its builders are where.
 
-The registry of the farm knows nothing of them: what acts on builders here cannot mistake one of them for its
-own, and a farm without a fleet has no such file.
+These builders are not in the farm's registry: whatever acts on builders here cannot mistake them for its own,
+and a farm without a fleet has no such file.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
 
 class Machine(Struct, frozen=True):
     """`program` is `af` there, `place` the farm there. `problem` is why the last look failed, `seen_at` when
-    one did not; since `silent_since` each has, `misses` of them, at `missed_at` the last one. `is_late`:
-    somebody looked since, and could not wait for the answer. `pushed` are the bases as it knows them. A
-    machine that is `draining` takes no new builder."""
+    one last succeeded; `misses` have failed since `silent_since`, the last one at `missed_at`. `is_late`:
+    somebody looked since, and could not wait for the answer. `pushed` are the bases that the machine has. A
+    `draining` machine takes no new builders."""
 
     address: str
     program: Place
@@ -65,19 +65,20 @@ class Row(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """The last checkpoint that came home: what was there at `at`."""
+    """The last checkpoint fetched, made at `at`."""
 
     commit: ObjectName
     at: float
 
 
 class Placed(Struct, frozen=True):
-    """A builder of this farm that is on another machine; without a `row` it has not been seen there yet.
+    """A builder of this farm on another machine; without a `row` it has not been reported yet.
 
-    `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none. `runtime`
-    and `permissions` were named here: what its machine says of them brings it no key, and no more room.
-    `new_branch`: it was made for it. `issue` and `source` are what it was spawned from, as said here.
-    `term` is the number under which it was placed: of two with the same id the higher one is the builder.
+    `is_known`: its machine has confirmed that it made it. `gone`: its machine was asked, and has no such
+    builder. `runtime` and `permissions` are as requested here, so that a machine's report cannot widen them.
+    `new_branch`: its branch was made for it. `issue` and `source` are what it was spawned from, as known
+    here. `term` is the number under which it was placed: of two with the same id, the one with the higher
+    term is the builder.
     """
 
     host: Word
@@ -100,8 +101,8 @@ class Placed(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """A builder that is not to go on at `host`: there it is older than `term`. `commit` is what it had by
-    then, once that has come home, at `at`."""
+    """A builder that must not continue at `host`: there its term is below `term`. `commit` is its work from
+    there, once that was fetched, at `at`."""
 
     id: str
     host: str
@@ -111,13 +112,13 @@ class Left(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """What a machine sent could not be kept, so many times, the last time at `at`."""
+    """A machine's checkpoint was refused this many times, last at `at`."""
 
     times: int
     at: float
 
     def is_over(self, now: float) -> bool:
-        """Whether it may be fetched again: what was fetched for nothing lies here until git collects it."""
+        """Whether to fetch it again; what is fetched in vain stays here until git collects it."""
         return not 0 <= now - self.at < min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self.times, 20))
 
 
@@ -129,11 +130,11 @@ class Cluster(Struct, frozen=True):
 
 
 class Book(Struct, frozen=True):
-    """`farm` is what this farm is called on its machines; `removed` are builders that can be restored: one
-    that is just coming back is among `builders`, too.
+    """`farm` is the name of this farm on its machines; `removed` are builders that can be restored; one that
+    is being restored is in `builders`, too.
 
-    `terms` is the highest number that a builder was placed under. `refused` are checkpoints that were, by
-    the ref that they were for.
+    `terms` is the highest term given so far. `refused` are refused checkpoints, by the ref they were meant
+    for.
     """
 
     farm: _NAME
@@ -146,7 +147,7 @@ class Book(Struct, frozen=True):
     refused: dict[str, Refused] = field(default_factory=dict)
 
     def fences(self, host: str) -> dict[str, int]:
-        """The lowest term that holds there, of each builder that was placed elsewhere since."""
+        """For each builder placed elsewhere since, the lowest term that is valid there."""
         return {one.id: one.term for one in self.left if one.host == host}
 
     def machine(self, host: str) -> Machine:
@@ -156,7 +157,7 @@ class Book(Struct, frozen=True):
         return self.machines[host]
 
     def builder(self, id: str) -> Placed:
-        """NotFound for one that was pruned, or did not come back, since somebody chose it."""
+        """NotFound if it was pruned, or did not come back, since it was chosen."""
         if id not in self.builders:
             raise NotFound(f"There is no builder {id}", hint="af status")
         return self.builders[id]
@@ -178,15 +179,14 @@ class Book(Struct, frozen=True):
 
 
 def next_term(farm: Farm) -> int:
-    """A number under which no builder was placed."""
+    """A number under which no builder was placed yet."""
     with edit_book(farm) as held:
         held[0] = replace(held[0], terms=held[0].terms + 1)
         return held[0].terms
 
 
 class _Last:
-    """The book as this process knows it last, with the bytes that stand for it: of a thousand builders it
-    takes 10 ms to make it of them."""
+    """The book as this process last read it, with its bytes: parsing a thousand builders takes 10 ms."""
 
     known: tuple[bytes, Book] | None = None
 
@@ -210,7 +210,7 @@ def read_book(farm: Farm) -> Book:
 
 @contextmanager
 def edit_book(farm: Farm) -> Iterator[list[Book]]:
-    """The book under its lock; what the block leaves in the list is stored when it ends well."""
+    """The book under its lock; what the block leaves in the list is stored if it ends without an error."""
     with file_lock(farm.paths.fleet.with_suffix(".lock")):
         book = read_book(farm)
         held = [book]

@@ -1,8 +1,8 @@
-"""Asking a machine of the fleet: one call is one `af fleet answer` there, which carries out one verb.
+"""Calls a machine of the fleet: one call is one `af fleet answer` there, which carries out one verb.
 
-What comes back was said by a machine that is believed less than this one: it is read line by line, bounded,
-and every field is checked by whoever asked. This module is all that knows how a machine is reached: by ssh,
-or as one of a cluster, where commits travel in calls, too (`pack_calls.py`).
+Answers come from a machine that is trusted less than this one: they are read line by line, with bounds, and
+whoever asked checks every field. Only this module knows how a machine is reached: by ssh, or as part of a
+cluster, where commits travel in calls, too (`pack_calls.py`).
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ MARK = b"af-fleet-1"
 OF_CLUSTER = "ray://"
 USUAL_SECONDS = 120.0
 _LONGEST_WORDS = 2000
-_WITHOUT_HINT = (ConsentNeeded, TimedOut)  # the same command with --yes, here too; whoever waits asks on
-_OF_AF = re.compile(r"""af [\w ./:@=,…"'-]*""")  # nothing that a shell would do something else for
+_WITHOUT_HINT = (ConsentNeeded, TimedOut)  # run the same command with --yes here; whoever waits asks again
+_OF_AF = re.compile(r"""af [\w ./:@=,…"'-]*""")  # no characters with a meaning for a shell
 
 Tell = Callable[[str], None]
 
 
 class Call(Struct, frozen=True):
-    """What is asked of `farm`, below `directory` there ("": the usual place), by an `af` of that version.
+    """What is asked of `farm`, below `directory` there ("" for the usual place), by an `af` of that version.
 
-    `environment` is for what the call starts, and goes no other way. `fences` are builders that were placed
-    elsewhere since, and the lowest term that holds: older ones end before anything else is done.
+    `environment` is only for what the call starts. `fences` are builders placed elsewhere since, with the
+    lowest term that is valid: those with a lower one are ended before anything else is done.
     """
 
     software: str
@@ -80,7 +80,7 @@ def call(
     seconds: float = USUAL_SECONDS,
     tell: Tell = lambda text: None,
 ) -> dict[str, Any]:
-    """The document that it answers; its own error is raised, and Unreachable where it has not said."""
+    """The document that it answers; its own error is raised, and Unreachable if it does not answer."""
     machine = book.machine(host)
     address = address_of(machine)
     asked = Call(
@@ -106,7 +106,7 @@ def call_several(
     seconds: float,
     tell: Tell,
 ) -> list[dict[str, Any] | AgentFarmError]:
-    """The same for several of `place` or `place_again` in one call: a document or an error for each."""
+    """Several `place` or `place_again` requests in one call; returns a document or an error for each."""
     if len(requests) == 1:
         return [call(book, host, verb, requests[0], environment=environment, seconds=seconds, tell=tell)]
     asked = {"verb": verb, "requests": list(requests)}
@@ -123,7 +123,7 @@ def call_several(
 
 
 def cluster_of(book: Book, host: str) -> Cluster | None:
-    """The one by which it is reached; None where it is by ssh."""
+    """The cluster by which it is reached; None if that is by ssh."""
     if not is_of_cluster(book.machine(host)):
         return None
     if book.cluster is None:
@@ -136,14 +136,14 @@ def is_of_cluster(machine: Machine) -> bool:
 
 
 def address_of(machine: Machine) -> Address:
-    """A machine of a cluster is called as ssh may know it, too: that is how a person gets there."""
+    """A machine of a cluster is addressed as for ssh, which is how a person would get there."""
     if is_of_cluster(machine):
         return Address(machine.address.removeprefix(OF_CLUSTER))
     return parse_address(machine.address)
 
 
 def release_slot(book: Book, id: str, placed: Placed) -> None:
-    """It takes up room at most, where the cluster cannot be asked."""
+    """If the cluster cannot be asked, the slot stays taken; that is the only harm."""
     machine = book.machines.get(placed.host)
     if book.cluster is not None and machine is not None and is_of_cluster(machine):
         with suppress(AgentFarmError):
@@ -157,12 +157,12 @@ def engine_of(cluster: Cluster) -> Engine:
 
 
 def slot_name(book: Book, id: str, term: int) -> str:
-    """One that moves has two, until it is known that it is there."""
+    """A builder that moves has two slots, until it is known to have arrived."""
     return f"{book.farm}/{id}@{term}"
 
 
 def builder_of(book: Book, name: str) -> str | None:
-    """Of this farm, whose slot it is."""
+    """The builder of this farm that has the slot; None if it is another farm's."""
     farm, _, own = name.partition("/")
     return own.partition("@")[0] if farm == book.farm else None
 
@@ -185,7 +185,7 @@ def call_program(
         return _answer_in(
             engine_of(cluster).call(address.host, message, seconds=seconds), address, program, tell
         )
-    # at once: an error keeps it alive, and as Python ends, its threads hold locks that it would wait for
+    # now: an error would keep it alive, and at exit Python would wait for locks that its threads hold
     with closing(_over_ssh(address, program, message, seconds)) as lines:
         return _answer_in(lines, address, program, tell)
 
@@ -193,7 +193,7 @@ def call_program(
 def _answer_in(lines: Iterator[bytes], address: Address, program: str, tell: Tell) -> dict[str, Any]:
     begun = False
     for line in lines:
-        if not begun:  # what a shell's own files print comes before it
+        if not begun:  # a shell's startup files may print something before
             begun = line.strip() == MARK
             continue
         said = _read(address, line)
@@ -218,7 +218,7 @@ def _over_ssh(address: Address, program: str, message: bytes, seconds: float) ->
 
 
 def line_to(machine: Machine, *, most_bytes: int) -> Line:
-    """How git reaches the farm there; no fetch brings more than that."""
+    """How git reaches the farm there, with a bound on what a fetch may bring."""
     address = address_of(machine)
     bounded = [sys.executable, "-I", "-S", bounded_copy.__file__, str(most_bytes)]
     ssh = shlex.join([*bounded, "ssh", *ssh_options(), "-T"])
@@ -226,7 +226,7 @@ def line_to(machine: Machine, *, most_bytes: int) -> Line:
 
 
 def terminal_argv(book: Book, host: str, *words: str, id: str) -> list[str]:
-    """A program that has this terminal, run by `af` there."""
+    """A program that runs in this terminal, started by `af` there."""
     machine = book.machine(host)
     address = address_of(machine)
     place = ["--directory", address.directory] if address.directory else []
@@ -234,7 +234,7 @@ def terminal_argv(book: Book, host: str, *words: str, id: str) -> list[str]:
 
 
 def by_hand(machine: Machine, *words: str) -> str:
-    """The command that does it there, for a hint."""
+    """The command with which a person does it there, for a hint."""
     address = address_of(machine)
     there = f"cd {shlex.quote(machine.place)} && {shlex.join([machine.program, *words])}"
     return shlex.join(["ssh", "-t", *address.words, there])
@@ -259,13 +259,13 @@ def _line(text: object) -> str:
 
 
 def hint_of_machine(address: Address, text: str) -> str:
-    """A command of `af` is for here; any other is for the machine that gave it."""
+    """A command of `af` is for here; any other is for the machine that suggested it."""
     return text if _OF_AF.fullmatch(text) else as_command("ssh", "-t", *address.words, text)
 
 
 def error_of_machine(address: Address, said: object) -> AgentFarmError:
-    """The error that it says it met, of the class that this has here. That nobody can be reached it cannot
-    say: it answered."""
+    """The error that the machine reports, as the class it has here. It cannot report being unreachable, since
+    it has answered."""
     said = said if isinstance(said, dict) else {}
     code, evidence = str(said.get("code")), said.get("evidence")
     lines = [_words(one) for one in evidence[:50]] if isinstance(evidence, list) else []

@@ -1,4 +1,4 @@
-"""What builders had on machines that they left, or when they went off the list: kept until it expires."""
+"""What builders left on machines, or when they went off the list: kept until it expires."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agent_farm.git.checkpoints import drop, drop_set_aside, left_ref
 
 
 def expire_left(farm: Farm, limit: float) -> Iterator[tuple[str, int]]:
-    """The builder and when it came, of all that is not younger than `limit`.
+    """The builder and when it was fetched, for everything from `limit` or before.
 
-    A machine whose builder has come home has been told that it is not to go on: nobody else has to be.
+    A machine whose builder's work has come home knows that it must not continue, and need not be told again.
     """
     if farm.paths.fleet.exists():
         with edit_book(farm) as held:

@@ -1,7 +1,7 @@
-"""On a machine: the term under which each builder was placed here, and the lowest that still holds.
+"""Kept on a machine: the term under which each builder was placed here, and the lowest that is still valid.
 
-A builder that home has placed elsewhere is no longer the builder of that name. Whatever home asks next says
-so, and the one here ends before it is answered.
+A builder that home has placed elsewhere no longer counts. The next call from home says so, and the one here
+is ended before that call is answered.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from agent_farm.farm.farm import Farm
 
 
 class Terms(Struct, frozen=True):
-    """`held` is of those that are here, `lowest` what home has said."""
+    """`held` are the terms of builders here, `lowest` what home has said."""
 
     held: dict[str, int] = {}
     lowest: dict[str, int] = {}
 
 
 class Superseded(AgentFarmError):
-    """It was placed elsewhere, or taken off the list, since."""
+    """It has been placed elsewhere, or taken off the list, since."""
 
     code = "superseded"
 
 
 @contextmanager
 def edit_terms(farm: Farm) -> Iterator[list[Terms]]:
-    """What the block leaves in the list is stored when it ends well."""
+    """What the block leaves in the list is stored if it ends without an error."""
     file = farm.paths.state / "terms.json"
     with file_lock(farm.paths.locks / "terms.lock"):
         try:
@@ -68,7 +68,7 @@ def require_valid(terms: Terms, id: str, term: int) -> None:
 
 
 def superseded(terms: Terms, fences: Mapping[str, int]) -> list[str]:
-    """Builders to end: their term is lower than home's, which is news here."""
+    """Builders to end: their term is below home's, which this machine did not know yet."""
     return [
         id for id, term in fences.items() if terms.lowest.get(id, 0) < term and terms.held.get(id, 0) < term
     ]

@@ -1,4 +1,4 @@
-"""What several threads ask the same machine goes there as one call."""
+"""Combines what several threads ask of the same machine into one call."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _One(Generic[T, A]):
 
 
 class Together(Generic[K, T, A]):
-    """`act` does it for several, at most `most`: an answer or an error for each, in their order.
+    """`act` handles several items, at most `most`, and returns an answer or an error for each, in order.
 
-    For each key one is under way at a time, and what is asked meanwhile gathers for the next.
+    For each key, one call runs at a time; items asked for in the meantime are collected for the next one.
     """
 
     def __init__(self, act: Callable[[K, Sequence[T]], Sequence[A | AgentFarmError]], most: int) -> None:

@@ -1,1 +1,1 @@
-"""What `af doctor` looks for, by what it is about."""
+"""What `af doctor` checks, by subject."""

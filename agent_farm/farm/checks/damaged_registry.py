@@ -1,4 +1,4 @@
-"""The registry itself: all other checks read it."""
+"""Checks the registry itself, which all other checks read."""
 
 from __future__ import annotations
 

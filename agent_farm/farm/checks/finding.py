@@ -1,4 +1,4 @@
-"""One thing that is not as it should be."""
+"""A finding of `af doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Level = Literal["ok", "note", "problem"]
 
 
 class Finding(Struct, frozen=True):
-    """`heal` does something about it and says what; `remedy` is the command for a person where it cannot."""
+    """`heal` repairs it and says what it did; `remedy` is the command for a person if there is no `heal`."""
 
     level: Level
     what: str

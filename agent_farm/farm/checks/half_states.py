@@ -1,4 +1,4 @@
-"""Files of af and of git that a killed process, or a full disk, left so that others stumble over them."""
+"""Finds files of af and git that a killed process or a full disk left, and that get in others' way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_farm.sessions.database import database_problem
 
 
 def check_database(farm: Farm) -> Iterator[Finding]:
-    """Without it no server starts, and builders are left without their tools."""
+    """Without it no server starts, and builders have no tools."""
     file = farm.paths.state / "butler.db"
     problem = database_problem(file)
     if problem is not None:
@@ -34,7 +34,7 @@ def check_database(farm: Farm) -> Iterator[Finding]:
 
 
 def check_secrets(farm: Farm) -> Iterator[Finding]:
-    """A start that was killed before its launcher came up."""
+    """Left by a start that was killed before its launcher was up."""
     records = farm.registry.read()
     found = [record for record in records.values() if has_secrets(farm.run(record.id))]
     statuses = read_statuses(farm, [record for record in found if record.state != "creating"])
@@ -67,10 +67,10 @@ def _clear_pool(farm: Farm) -> str:
 
 
 def check_git_locks(farm: Farm) -> Iterator[Finding]:
-    """git leaves its lock file behind when it is killed, and refuses everything from then on.
+    """git leaves its lock file behind when it is killed, and from then on refuses to work.
 
-    There is no sure way to tell whose it is: an editor may be open for a commit message. So it is only
-    removed when `af` resumes a step that it had begun there.
+    Whose it is cannot be told for sure: an editor may be open for a commit message. So it is only removed
+    when `af` resumes a step that it began there.
     """
     places = [(farm.repository.git_dir, farm.root)]
     places += [

@@ -1,7 +1,7 @@
-"""Remains of builders that are gone, and of processes that died.
+"""Finds what builders that are gone, and processes that died, have left behind.
 
-Each check lists what is there before it reads the records: a spawn stores its record first, so whatever
-is found without one belongs to no spawn that is under way.
+Each check lists what exists before it reads the records: a spawn stores its record first, so whatever has
+none does not belong to a spawn under way.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PREFIX = "builder/"
 
 
 def check_branches(farm: Farm) -> Iterator[Finding]:
-    """Branches of builders that have neither a record nor a worktree. Other tools make such names, too."""
+    """Branches of builders that have neither a record nor a worktree; other tools use such names, too."""
     branches = farm.repository.branches()
     former, records = list(_former(farm)), farm.registry.read()
     made = {record.branch for record in former}
@@ -80,14 +80,14 @@ def _placed_elsewhere(farm: Farm) -> Mapping[str, Placed]:
     """Builders on other machines of the fleet, and those that can be restored there."""
     if not farm.paths.fleet.exists():
         return {}
-    from agent_farm.fleet.book import read_book  # what few farms have
+    from agent_farm.fleet.book import read_book  # few farms have a fleet
 
     book = read_book(farm)
     return {**book.removed, **book.builders}
 
 
 def _former(farm: Farm) -> Iterator[BuilderRecord]:
-    """Builders that were: what is kept of them says that af made what is left."""
+    """Former builders, whose remains show that af made what is left."""
     for kept in list_kept(farm):
         yield kept.record
     yield from filter(None, (last_record(farm, run.name) for run in farm.paths.runs.glob("*")))
@@ -104,7 +104,7 @@ def _delete_branch(farm: Farm, branch: str, commit: str) -> str:
 
 
 def check_registrations(farm: Farm) -> Iterator[Finding]:
-    """git remembers worktrees under .builders/, or in the trash, whose directory is gone."""
+    """Worktrees that git remembers under .builders/ or in the trash, but whose directories are gone."""
     trees = list_worktrees(farm.repository)
     known = {str(farm.paths.worktrees / id) for id in farm.registry.read().ids}
     made = {record.worktree for record in _former(farm)}
@@ -145,7 +145,7 @@ def _to_trash(farm: Farm, path: Path) -> str:
 
 
 def check_locks(farm: Farm) -> Iterator[Finding]:
-    """Lock files hold nothing by themselves; those of builders that are gone are only untidy."""
+    """A lock file by itself locks nothing; those of builders that are gone are merely untidy."""
     locks = farm.paths.locks
     paths = sorted([*locks.glob("builder-*.lock"), *locks.glob("delivery-*.lock")])
     records = farm.registry.read()
@@ -160,13 +160,13 @@ def check_locks(farm: Farm) -> Iterator[Finding]:
 
 
 def _unlink_lock(path: Path) -> str:
-    with file_lock(path, wait=0):  # otherwise a new holder would keep a lock that nobody else can see
+    with file_lock(path, wait=0):  # otherwise a new holder would hold a lock that nobody else can see
         path.unlink()
     return f"{path.name} is removed"
 
 
 def check_temporaries(farm: Farm) -> Iterator[Finding]:
-    """Files that were being written when their writer was killed; the files to replace are intact."""
+    """Files whose writers were killed; the files that they were to replace are intact."""
     run_places = [path for path in farm.paths.runs.glob("*") if path.is_dir() and not path.is_symlink()]
     trash_places = [path for path in farm.paths.trash.glob("*/run") if not path.is_symlink()]
     places = (
@@ -236,10 +236,9 @@ def _delete(path: Path) -> str:
 
 
 def check_left_processes(farm: Farm) -> Iterator[Finding]:
-    """Launcher and keeper were killed together, or a process outlived `af stop`.
+    """The launcher and the keeper were killed together, or a process outlived `af stop`.
 
-    A builder that exited or failed is not such a case: its session is the person's shell, with whatever runs
-    there.
+    A builder that exited or failed does not count: its session is the user's shell, with whatever runs there.
     """
     for record, pids in _left(farm).values():
         yield Finding(

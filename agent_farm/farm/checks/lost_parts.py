@@ -1,4 +1,4 @@
-"""Builders with a missing part, and parts that belong to no builder."""
+"""Finds builders with a missing part, and parts that belong to no builder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _settle(farm: Farm, record: BuilderRecord) -> str:
 
 
 def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
-    """A removal that was cut short is undone, or completed if it is on record."""
+    """An interrupted removal is undone, or completed if it is recorded."""
     for kept in begun_removals(farm):
         if not is_locked(farm.paths.builder_lock(kept.record.id)):
             yield Finding(
@@ -67,7 +67,7 @@ def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
 
 
 def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
-    """A builder whose removal is unfinished is in the trash, with all its files."""
+    """A builder whose removal is unfinished has all its files in the trash."""
     for record in farm.registry.read().values():
         if not record.is_made or _exists(record) or begun_removals(farm, record.id):
             continue
@@ -93,13 +93,13 @@ def _exists(record: BuilderRecord) -> bool:
 
 
 def _require_staying(farm: Farm, id: str) -> None:
-    """The caller holds its lock. A second worktree would be taken apart with the first one."""
+    """The caller holds its lock. Unfinished, a removal would also take apart a second worktree."""
     if begun_removals(farm, id):
         raise AgentFarmError(f"The removal of {id} is not finished", hint="af doctor --fix")
 
 
 def _bring_back(farm: Farm, record: BuilderRecord) -> str:
-    with hold(farm, record.id):  # else a removal may have taken both away in the meantime
+    with hold(farm, record.id):  # otherwise a removal may have taken both away in the meantime
         _require_staying(farm, record.id)
         require_free(record.worktree_path)
         lost = registration_at(farm.repository.common_dir, record.worktree_path)
@@ -137,7 +137,7 @@ def _forget(farm: Farm, record: BuilderRecord) -> str:
 
 
 def check_worktrees(farm: Farm) -> Iterator[Finding]:
-    """Worktrees that are there, and are not what their records say."""
+    """Worktrees that exist but are not what their records say."""
     for record in farm.registry.read().values():
         if not record.is_made or not _exists(record):
             continue
@@ -170,10 +170,10 @@ def _follow(farm: Farm, record: BuilderRecord, again: str) -> str:
 
 
 def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
-    """One that af started has a record of its last start; any other is somebody else's."""
+    """A worktree that af made has a record as of its last start; any other is somebody else's."""
     paths = sorted(farm.paths.worktrees.glob("[!.]*"))
     registered = {str(tree.path) for tree in list_worktrees(farm.repository)}
-    known = farm.registry.read().ids  # last: a spawn stores its record first
+    known = farm.registry.read().ids  # read last, because a spawn stores its record first
     for path in paths:
         if path.name in known:
             continue
@@ -190,7 +190,7 @@ def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
 
 
 def _repair(farm: Farm, path: Path) -> str | None:
-    """The command that tells git about a worktree that was moved without it."""
+    """The command that tells git about a worktree that was moved without git."""
     git_dir = linked_git_dir(path / ".git")
     if git_dir is None or git_dir.parent != farm.repository.common_dir / "worktrees":
         return None
@@ -206,7 +206,7 @@ def _adopt(farm: Farm, record: BuilderRecord) -> str:
 
 
 def last_record(farm: Farm, id: str) -> BuilderRecord | None:
-    """As of its last start."""
+    """The record as of its last start; None if there is none."""
     try:
         document = json.loads(read_own(farm.run(id).record))
         return record_from_json(id, document, farm.paths).with_state("running")
@@ -216,7 +216,7 @@ def last_record(farm: Farm, id: str) -> BuilderRecord | None:
 
 def check_unknown_sessions(farm: Farm) -> Iterator[Finding]:
     panes = farm.tmux.panes().panes
-    records = farm.registry.read()  # last, as above
+    records = farm.registry.read()  # read last, as above
     sessions = {record.session for record in records.values()}
     sessions |= {name for id in records.unreadable if is_builder_id(id) for name in farm.paths.sessions(id)}
     prefix = f"af-{farm.paths.farm_name}-"
@@ -235,7 +235,7 @@ def _end(farm: Farm, name: str, pane: PaneFacts) -> str:
 
 
 def check_writes_outside(farm: Farm) -> Iterator[Finding]:
-    """Files of the main checkout that a builder's runtime reported to have written."""
+    """Files in the main checkout that a builder's runtime reported to have written."""
     for record in farm.registry.read().values():
         for path in sorted(_written(farm, record)):
             if _is_in_main_checkout(farm, Path(path)):

@@ -1,4 +1,4 @@
-"""The programs, the environment and the butlers' files a farm depends on."""
+"""Checks the programs, the environment and the butlers' files that a farm depends on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.roster import FILE_NAME, butler_names, own_butler_name, roster_directory
 
 _OLDEST_GIT = (2, 39)
-_GIT_SECONDS = 10.0  # one that does not even say its version answers nothing that follows
+_GIT_SECONDS = 10.0  # a git that does not even report its version in time will answer nothing else
 _PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 _CERTIFICATES = (
     "SSL_CERT_FILE",
@@ -73,7 +73,7 @@ def check_runtimes(farm: Farm) -> Iterator[Finding]:
 
 
 def check_environment(farm: Farm) -> Iterator[Finding]:
-    """What git inside a builder needs and the declared environment leaves out."""
+    """What git needs in a builder, and the declared environment lacks."""
     passed = set(farm.settings.agreed("env.pass"))
     for names, why in ((_PROXIES, "a proxy"), (_CERTIFICATES, "certificates of your own")):
         missing = [name for name in names if os.environ.get(name) and name not in passed]

@@ -1,4 +1,4 @@
-"""Unused port blocks, of this farm and of the user's others."""
+"""Finds unused port blocks of this farm, and of the user's other farms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_ports(farm: Farm) -> Iterator[Finding]:
 
 
 def _of_others(unseen: list[str]) -> Iterator[Finding]:
-    """A farm whose directory is not there may have been deleted, or be on a disk that is not mounted here."""
+    """A farm whose directory does not exist may have been deleted, or be on a disk not mounted here."""
     deleted = sorted(root for root in unseen if os.path.isdir(os.path.dirname(root)))
     if deleted:
         yield Finding(

@@ -1,4 +1,4 @@
-"""A program that is asked on its standard input and answers in lines, of which there are not too many."""
+"""A program that is sent a message on its standard input and answers in lines, up to a total size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAST_WORDS = 4000
 class AskedProgram:
     """All three streams of `process` are pipes; its starter ends it.
 
-    With `ready` the message is sent after that line.
+    With `ready`, the message is sent only after the program has printed that line.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], message: bytes, ready: bytes | None = None) -> None:
@@ -34,7 +34,7 @@ class AskedProgram:
             self._writes.start()
 
     def lines(self, who: str) -> Iterator[bytes]:
-        """Lines as they come; Unreachable if `who` answers too much."""
+        """Lines as they arrive; Unreachable if `who` answers with more than MOST_BYTES."""
         left = MOST_BYTES
         while line := self._answer.readline(left + 1):
             left -= len(line)

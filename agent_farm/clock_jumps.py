@@ -1,8 +1,8 @@
 """Whether the clock can be trusted for deleting by age.
 
-Nothing tells a clock that jumped (an empty battery, a virtual machine that was restored, a year that was
-mistyped) from time that has passed, but that nobody was there meanwhile. So whoever deletes by age leaves
-behind when it looked, and goes by no clock that is far ahead of that until somebody could notice.
+A clock that jumped (an empty battery, a restored virtual machine, a mistyped year) looks like time that
+has passed; the only difference is that nobody was there meanwhile. So whatever deletes by age records when
+it last looked. When the clock is far ahead of that, nothing is deleted until somebody could have noticed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class ClockJumped(AgentFarmError):
 
 
 class _Look(Struct, frozen=True):
-    """`jumped` is when a jump was noticed that has not stood for long enough since."""
+    """`jumped` is when a jump was noticed that is too recent to be accepted."""
 
     seen: float
     jumped: float | None = None
 
 
 def note_time(paths: FarmPaths) -> None:
-    """For what makes something that gets old."""
+    """Called by whatever creates files that are later deleted by age."""
     _look(paths)
 
 
 def require_steady_clock(paths: FarmPaths, *, asked: bool) -> None:
-    """ClockJumped for somebody who asked, once; for what deletes by itself as long as it may be a mistake."""
+    """Raises ClockJumped: once if a person `asked`, else until the jump counts as accepted."""
     look, ahead = _look(paths)
     if not ahead and (asked or look.jumped is None):
         return
@@ -54,8 +54,8 @@ def require_steady_clock(paths: FarmPaths, *, asked: bool) -> None:
 
 
 def _look(paths: FarmPaths) -> tuple[_Look, float]:
-    """As it is on record from now on, and by how many seconds the clock jumped ahead just now."""
-    if not paths.state.is_dir():  # no farm yet: nothing is old, and nothing keeps a file of ours out of git
+    """What is recorded from now on, and by how many seconds the clock has just jumped ahead."""
+    if not paths.state.is_dir():  # no farm yet: nothing is old, and git would not ignore our file
         return _Look(time.time()), 0.0
     with file_lock(paths.locks / "clock.lock"):
         return _compared(paths, time.time())

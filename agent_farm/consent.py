@@ -1,6 +1,6 @@
-"""What comes from a repository and runs, copies, passes or widens holds only after its user agreed to it.
+"""Repository settings that run, copy, pass or widen something hold only after the user agreed to them.
 
-Asked once, for an exact text and the bytes of the files in the repository that the text names.
+The user is asked once, for an exact text and the bytes of the repository's files that the text names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Request(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """As a person is asked about it: a terminal obeys nothing in it, no line of it passes for another."""
+        """What a person sees: no terminal escapes, and no line that could pass for another request."""
         text = printable(self.content.rstrip()).replace("\n", "\n      ")
         unnamed = sorted({file.name for file in self.files if file.name not in self.content})
         origin = self.origin + (f", with {', '.join(unnamed)}" if unnamed else "")
@@ -79,7 +79,7 @@ def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: 
 
 
 def not_agreed(root: Path, requests: Iterable[Request]) -> list[Request]:
-    """Those of `requests` that are not approved in their present form."""
+    """The requests that are not approved in their present form."""
     wanted = list(dict.fromkeys(requests))
     if not wanted:
         return []
@@ -95,7 +95,7 @@ def remember(root: Path, requests: Iterable[Request]) -> None:
 
 
 def named_files(root: Path, command: str) -> tuple[Path, ...]:
-    """The repository's own files that its words name, also below a directory that another word names."""
+    """The repository's own files that `command` names, also relative to a directory that it names."""
     home = root.resolve()
     places = [word for word in _words(command) if _is_inside(home / word, home) and (home / word).is_dir()]
     found = (home / name for name in named_paths(command, places))
@@ -103,8 +103,9 @@ def named_files(root: Path, command: str) -> tuple[Path, ...]:
 
 
 def named_paths(command: str, places: Sequence[str] = ()) -> list[str]:
-    """What its words may mean, relative to the top; `places` are those of them that are directories.
+    """The paths that the words of `command` may mean, relative to the repository's root.
 
+    `places` are the words that are directories.
     `cd tools && ./setup.sh` is tools/setup.sh, `make -C tools` is tools/Makefile.
     """
     words = _words(command)
@@ -114,7 +115,7 @@ def named_paths(command: str, places: Sequence[str] = ()) -> list[str]:
 
 
 def _words(command: str) -> list[str]:
-    """Whatever could be a path in it, for sh as for an argument like `--config=tools/x.json`."""
+    """Every word of `command` that could be a path, in sh or in an argument like `--config=tools/x.json`."""
     found = re.split(r"[\s;|&()<>\"'`$={},]+", command)
     with suppress(ValueError):  # quotes that do not end
         found += shlex.split(command)
@@ -122,7 +123,7 @@ def _words(command: str) -> list[str]:
 
 
 def _read_unasked(words: Sequence[str]) -> list[str]:
-    """Files that its programs look for by themselves, and modules that it has Python run."""
+    """Files that the programs named here read by default, and modules that Python is told to run."""
     programs = (os.path.basename(word) for word in words)
     names = [name for program in programs for name in _READS.get(program.partition(".")[0], ())]
     for option, module in pairwise(words):

@@ -25,7 +25,7 @@ def adopt_orphans(adopt: bool) -> bool:
 
 
 def lifeline(number: int) -> Callable[[], object]:
-    """To be called in the child: the kernel then sends it `number` when its parent ends, by kill -9 too.
+    """For `preexec_fn`: the kernel then sends the child `number` when its parent ends, even by kill -9.
 
     Linux only. Elsewhere a runtime still gets the SIGHUP that the kernel sends when the leader of a
     terminal's session ends, and processes.json says where one that ignores it can be found.
@@ -35,7 +35,7 @@ def lifeline(number: int) -> Callable[[], object]:
 
 
 def _prctl() -> Callable[[int, int], bool]:
-    """prctl(2), loaded before a fork; it says no where there is none."""
+    """prctl(2), loaded before a fork; where there is none, a function that returns False."""
     if sys.platform.startswith("linux"):
         with suppress(ImportError, OSError, AttributeError):
             import ctypes
@@ -46,10 +46,10 @@ def _prctl() -> Callable[[int, int], bool]:
 
 
 def end_children(grace: float, groups: Iterable[int] = (), *, spare: Iterable[int] = ()) -> None:
-    """TERM for `grace` seconds, then KILL, then whatever that hands to us, until none is left.
+    """End all children: TERM, KILL after `grace` seconds, then the same for orphans that this hands to us.
 
-    `groups` are process groups that are ended along with the children, `spare` are children that stay. What
-    `af` itself keeps running on its own feet is left alone, see `stands_alone`.
+    `groups` are process groups to end along with the children, `spare` are children to leave alone. Processes
+    that `af` keeps running independently are left alone too, see `stands_alone`.
     """
     deadline = time.monotonic() + grace
     terminated: set[int] = set()
@@ -113,8 +113,8 @@ def is_there(pid: int) -> bool:
 
 
 def stands_alone(pid: int) -> bool:
-    """What was started for others: a tmux server, a farm's server, the checks of a turn that has ended, a
-    node of a cluster and who holds the connection to one."""
+    """Whether this process is meant to outlive us: a tmux server, a farm's server, the checks of a turn
+    that has ended, a node of a cluster, or the holder of a connection to one."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             program, *words = file.read().split(b"\0")
@@ -132,10 +132,10 @@ def stands_alone(pid: int) -> bool:
 
 
 def _tell(pid: int, number: int) -> bool:
-    """False for a process that is not ours to end: it became another user's."""
+    """False for a process that is not ours to end: it now belongs to another user."""
     try:
         os.kill(pid, number)
-        os.kill(pid, signal.SIGCONT)  # a stopped process cannot hear
+        os.kill(pid, signal.SIGCONT)  # a stopped process receives no signal
     except PermissionError:
         return False
     except ProcessLookupError:

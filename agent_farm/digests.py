@@ -1,4 +1,4 @@
-"""SHA-256 from Python's own part in C, or hashlib's where that is missing: OpenSSL takes 2 ms."""
+"""SHA-256 from Python's own C module, or from hashlib where that is missing: loading OpenSSL takes 2 ms."""
 
 from __future__ import annotations
 

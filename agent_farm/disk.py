@@ -19,9 +19,9 @@ _POLL_SECONDS = 0.01
 
 
 def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
-    """Readers see the old content or the new one, also after a power cut."""
+    """Readers see the old content or the new one, even after a power cut."""
     content = data.encode() if isinstance(data, str) else data
-    # a name that no repository can have brought, and no other thread has
+    # a name that no repository can have brought along and no other thread uses
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.{os.getpid()}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -50,10 +50,10 @@ def stale_temporaries(directory: Path) -> list[Path]:
 
 
 def read_plain(path: str | Path, *, limit: int) -> bytes:
-    """A file that somebody else may have put there:
+    """The bytes of a file that somebody else may have put there.
 
-    OSError if it is not a regular file, or is larger. Links are not followed, and a FIFO or a device does not
-    block.
+    OSError if it is not a regular file or is larger than `limit`. Links are not followed, and a FIFO or a
+    device does not block.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     with open(os.open(path, flags), "rb") as file:
@@ -66,9 +66,9 @@ def read_plain(path: str | Path, *, limit: int) -> bytes:
 
 
 def make_directory(path: Path, *, mode: int = 0o700, alone: bool = False) -> None:
-    """With whatever is missing above it, all in that mode; what exists stays as it is.
+    """Create `path` and its missing parents, all in that mode; what exists stays as it is.
 
-    `alone`: nothing above it, so that a server that is just starting makes no farm where one was moved away.
+    `alone`: create no parents, so that a server that is just starting makes no farm where one was moved away.
     """
     try:
         for missing in reversed([path] if alone else [path, *path.parents]):
@@ -85,7 +85,7 @@ def file_lock(
 ) -> Iterator[int]:
     """Hold `path` as a lock. Its holder alone may remove the file.
 
-    `wait` bounds the wait in seconds (None: for ever, 0: not at all) and raises LockTaken, or `busy`.
+    `wait` bounds the wait in seconds (None: for ever, 0: not at all); then LockTaken is raised, or `busy`.
     With `inherit`, children that are passed the descriptor hold the lock too, for as long as they live.
     """
     while True:
@@ -104,7 +104,7 @@ def file_lock(
 def is_locked(path: Path) -> bool:
     """Whether a live process holds the lock; a lock file alone says nothing.
 
-    Asked in a way that any number can ask at once without taking each other for the holder.
+    A shared lock: any number of processes can ask at once without taking each other for the holder.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -133,7 +133,7 @@ def _open_lock(path: Path) -> int:
         make_directory(path.parent)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        if error.errno == errno.EROFS:  # one that cannot be written keeps others out as well
+        if error.errno == errno.EROFS:  # a lock file that cannot be written still keeps others out
             with suppress(OSError):
                 return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         raise cannot_write(path, error) from error

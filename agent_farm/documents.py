@@ -1,4 +1,4 @@
-"""A value in a file of ours: its fields as JSON, and the version of their form."""
+"""Values in files of ours: a value's fields as JSON, with the version of the format."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 def store(file: Path, value: object, *, version: int = 1) -> bytes:
-    """A Struct or a dataclass, whole or not at all; what the file holds then. Bytes of a name that are no
-    UTF-8 come back."""
+    """Write a Struct or a dataclass, whole or not at all, and return the file's new content. Names with
+    bytes that are not UTF-8 survive."""
     try:
         fields = msgspec.json.encode(value, enc_hook=os.fspath)
-    except UnicodeEncodeError:  # such bytes, which Python's own JSON knows
+    except UnicodeEncodeError:  # a name with such bytes, which Python's own JSON can encode
         plain = msgspec.to_builtins(value, enc_hook=os.fspath)
         fields = json.dumps(plain).encode()
     content = _begin(version) + fields.removeprefix(b"{") + b"\n"
@@ -33,7 +33,8 @@ def store(file: Path, value: object, *, version: int = 1) -> bytes:
 
 
 def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = None, secret: bool = False) -> T:
-    """NewerFile or DamagedFile, by name, for what is not whole; `about` says what is lost with it.
+    """The value in `file`. NewerFile or DamagedFile, naming the file, if it cannot be read as `kind`; `about`
+    then says what is lost.
 
     FileNotFoundError where there is none.
     """
@@ -41,11 +42,11 @@ def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = Non
 
 
 def decode(file: Path, content: bytes, kind: type[T], *, version: int = 1, about: str | None = None) -> T:
-    """The same of what was read."""
+    """Like `load`, for content that has already been read."""
     make_known(kind)
-    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)  # which passes the version over
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)  # Structs ignore `version`
     if is_struct and content.startswith(_begin(version)):
-        with suppress(ValueError, TypeError, RecursionError):  # what is wrong is said below
+        with suppress(ValueError, TypeError, RecursionError):  # the code below says what is wrong
             return msgspec.json.decode(content, type=kind, dec_hook=_made)
     try:
         document: dict[str, Any] = json.loads(content)
@@ -75,7 +76,7 @@ def damaged(file: Path, why: str) -> DamagedFile:
 
 
 def _made(kind: type, value: object) -> object:
-    """A path, which JSON does not know: a whole one, since it says where to look."""
+    """Decode a path, which JSON does not know; only absolute ones are accepted."""
     if kind is not Path or not isinstance(value, str) or not value.startswith("/") or "\0" in value:
         raise ValueError(f"{value!r:.60} is not an absolute path")
     return Path(value)

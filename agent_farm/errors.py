@@ -1,4 +1,4 @@
-"""Everything a user can cause, as a tree of values.
+"""Every failure that a user can cause, as a tree of exceptions.
 
     AgentFarmError            1    expected failure
     ├── UsageError            2    usage error
@@ -17,8 +17,8 @@
     ├── NotDelivered          5    held, or not confirmed
     └── TimedOut            124
 
-Rooms have errors of their own below AgentFarmError, which all end with 1. What went wrong, why, and the next
-command: `cli/` renders all three, as text or as JSON.
+Rooms have errors of their own below AgentFarmError, which all end with 1. An error says what went wrong,
+why, and the next command; `cli/` renders all three, as text or as JSON.
 Anything else that reaches `cli/` is a bug and ends with exit code 3.
 """
 
@@ -49,21 +49,21 @@ class AgentFarmError(Exception):
 
     @property
     def sentence(self) -> str:
-        """Where one line has to do: what, and why."""
+        """What and why, for places with room for one line."""
         return f"{self.what}: {self.why}" if self.why else self.what
 
 
 def error_of(
     code: str, what: str, *, why: str | None, hint: str | None, evidence: Iterable[str]
 ) -> AgentFarmError:
-    """The error that was told of by its code and words: of its class in the tree above, if it has one."""
+    """An error rebuilt from its code and words, of its class in the tree above if it has one."""
     error = KINDS.get(code, AgentFarmError)(what, why=why, hint=hint, evidence=evidence)
     error.code = code
     return error
 
 
 def as_farm_error(error: AgentFarmError | OSError, what: str | None = None) -> AgentFarmError:
-    """A system error as the failure it caused, or by itself: a full disk, no permission."""
+    """A system error (a full disk, no permission) as the failure `what` that it caused, or on its own."""
     if isinstance(error, AgentFarmError):
         return error
     if what is not None:
@@ -73,7 +73,7 @@ def as_farm_error(error: AgentFarmError | OSError, what: str | None = None) -> A
 
 
 def in_one_line(error: Exception) -> str:
-    """An expected error or one of the system, with its reason."""
+    """An expected error or a system error, with its reason."""
     return error.sentence if isinstance(error, AgentFarmError) else str(error)
 
 
@@ -131,20 +131,20 @@ class OtherWork(AgentFarmError):
 
 
 class NoRoom(AgentFarmError):
-    """Whoever waits goes on waiting."""
+    """Not a failure for those that wait: they keep waiting."""
 
     code = "no-room"
 
 
 class Unreachable(AgentFarmError):
-    """Says nothing about the state there. `began` is False if nothing of the request can have been done."""
+    """Says nothing about the state there. `began` is False if the request cannot have been begun."""
 
     code = "unreachable"
     began = True
 
 
 class Overdue(Unreachable):
-    """In the time that it was given; later it may have."""
+    """It has not answered in the time it was given; it may still answer later."""
 
     code = "overdue"
 
@@ -164,7 +164,7 @@ _TREE = (
     ToolMissing, WorkWouldBeLost, OtherWork, NoRoom, Unreachable, Overdue, NotDelivered, TimedOut,
 )  # fmt: skip
 KINDS = {kind.code: kind for kind in _TREE}
-# Of errors that rooms have for themselves: what another machine may call its error beside those.
+# The codes of the rooms' own errors: beside the tree's, what another machine may call its error.
 CODES_OF_ROOMS = frozenset(
     {
         "agent-failed", "butler", "checkpoint", "clock-jumped", "forge", "git", "hook-refused", "include",
@@ -177,18 +177,18 @@ CODES_OF_ROOMS = frozenset(
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, for an error's hint."""
-    import difflib  # 6 ms that only a mistake has to pay
+    import difflib  # takes 6 ms, which only a mistake has to pay
 
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return close[0] if close else None
 
 
 def meant(word: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
-    """The reason of an error about a word that is not among those that are known."""
+    """The reason of an error about an unknown word: the known one that was probably meant, or `otherwise`."""
     close = nearest(word, known)
     return f"Did you mean {close}?" if close else otherwise
 
 
 def there_are(word: str, known: Sequence[str]) -> str:
-    """The valid words instead of `word`, the one that was probably meant first."""
+    """The valid words to use instead of `word`, the one that was probably meant first."""
     return " ".join(filter(None, (meant(word, known), f"There are: {', '.join(known)}")))

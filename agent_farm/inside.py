@@ -1,4 +1,4 @@
-"""Reading a file that a repository brings: an ordinary one, of a bounded size, and the repository's own."""
+"""Reading a file that comes with a repository: a regular file of bounded size, inside the repository."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_farm.errors import AgentFarmError
 
 LARGEST = 4_000_000
-# Below the root, and still nothing that a repository's own text may bring into a prompt.
+# Below the root, but nothing that a repository's own text may bring into a prompt.
 _PRIVATE = (".git", ".agent-farm", ".builders")
 
 
@@ -18,7 +18,7 @@ class NotReadable(AgentFarmError):
 
 
 def read_plain(path: Path) -> bytes:
-    """The bytes of an ordinary file; FileNotFoundError where there is none."""
+    """The bytes of a regular file; FileNotFoundError where there is none, NotReadable for anything else."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:

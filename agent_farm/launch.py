@@ -1,4 +1,4 @@
-"""The one form in which anything is started: plain data, no shell."""
+"""The one form in which programs are started: plain data, no shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class LaunchFile(NamedTuple):
-    """A file that has to be there before the start."""
+    """A file that has to exist before the start."""
 
     path: Path
     content: str
@@ -18,7 +18,7 @@ class LaunchFile(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """`scratch` is a directory that is emptied when what was started has ended."""
+    """How to start a program. `scratch` is a directory that is emptied when the program has ended."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -28,10 +28,10 @@ class Launch(NamedTuple):
 
 
 def as_command(*words: str | os.PathLike[str]) -> str:
-    """A command a person can paste, for hints."""
+    """The words as a command line that a person can paste, for hints."""
     return shlex.join(os.fspath(word) for word in words)
 
 
 def is_no_option(text: str) -> bool:
-    """Whether a program takes it for a value, where it is an argument of its own."""
+    """Whether a program takes `text` for a value rather than an option, as an argument of its own."""
     return text.isprintable() and not text.startswith("-")

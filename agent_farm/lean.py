@@ -1,7 +1,7 @@
 """Parts of json, signal and contextlib, for programs that start with every builder and every hook.
 
-Those three load re, enum and collections, which takes as long as Python's own start. What is below them is
-written in C and does the same; where it is missing, they are loaded.
+Those three import re, enum and collections, which takes as long as Python's own start. The C modules below
+them do the same; where those are missing, the usual modules are loaded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class suppress:  # as in contextlib
 
 
 class _Reading:
-    """What a decoder of json tells the scanner."""
+    """What json's decoder passes to its scanner."""
 
     strict = True
     object_hook = object_pairs_hook = None

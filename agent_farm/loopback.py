@@ -1,4 +1,4 @@
-"""Listening sockets for this machine alone: one port, on IPv4 and, where there is one, IPv6."""
+"""Listening sockets that only this machine can reach: one port, on IPv4 and, where it exists, on IPv6."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
 def listen(port: int) -> list[socket.socket]:
-    """Listening sockets on `port` (0: one that is free on both); OSError when it is taken."""
+    """Listening sockets on `port` (0: one that is free on both); OSError when it is in use."""
     sockets: list[socket.socket] = []
     try:
         for family, host in HOSTS:

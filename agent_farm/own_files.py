@@ -1,4 +1,4 @@
-"""Whether a file or directory of ours may be believed: one answer for records, tokens, logins and locks.
+"""Whether a file or directory of ours can be trusted: one answer for records, tokens, logins and locks.
 
 What `af` writes is a regular file or a directory of the user who runs it, and nobody else may write it.
 Anything else was put there by somebody else: a cloned repository, an archive, another user of the machine.
@@ -23,7 +23,7 @@ MOST_BYTES = 64 * 1024 * 1024
 def read_own(path: Path, *, secret: bool = False) -> bytes:
     """The bytes of a file that only this user can have written (and read, if `secret`).
 
-    FileNotFoundError when there is none. A link, a FIFO, a device or a giant is refused, not read.
+    FileNotFoundError when there is none. A link, a FIFO, a device or a huge file is refused, not read.
     """
     with open_own(path, secret=secret) as file:
         size = os.fstat(file.fileno()).st_size
@@ -37,7 +37,7 @@ def read_own(path: Path, *, secret: bool = False) -> bytes:
 
 
 def open_own(path: Path, *, secret: bool = False) -> BinaryIO:
-    """The same for a file that is read in parts."""
+    """Like `read_own`, for a file that is read in parts."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -53,9 +53,9 @@ def open_own(path: Path, *, secret: bool = False) -> BinaryIO:
 
 
 def require_own_file(path: Path, *, secret: bool = False) -> None:
-    """The same without opening it.
+    """Like `read_own`, without opening the file.
 
-    Closing any descriptor of a file lets go of all locks that this process has on it: SQLite's, too.
+    Closing any descriptor of a file releases all locks that this process holds on it: SQLite's too.
     """
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
@@ -64,7 +64,7 @@ def require_own_file(path: Path, *, secret: bool = False) -> None:
 
 
 def require_own_directory(path: Path) -> None:
-    """A directory of this user's that others cannot write, or nothing at all; ForeignFile otherwise."""
+    """ForeignFile unless `path` is a directory of this user that others cannot write, or does not exist."""
     try:
         found = path.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`af` in a process of its own, which some other `af` has started."""
+"""Starting `af` in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def python_argv(module: str, *words: str) -> list[str]:
-    """Python on a module of this very copy; nothing in the working directory can stand in for it."""
+    """The command that runs a module of this very copy; no file in the working directory can replace it."""
     home = str(Path(__file__).parents[1])
     code = (
         "import os, sys;"  # after the standard library, before everything that is installed
@@ -19,8 +19,8 @@ def python_argv(module: str, *words: str) -> list[str]:
 
 
 def start_af(root: Path, *words: str, listens: bool = False) -> subprocess.Popen[bytes]:
-    """It tells nobody anything, and no Ctrl-C of a terminal reaches it. `listens`: its standard input is a
-    pipe, at whose end it knows that nobody needs it."""
+    """`af` in the background: it prints nothing, and Ctrl-C at a terminal does not reach it. `listens`: its
+    standard input is a pipe, and the end of that pipe tells it that nobody needs it."""
     return subprocess.Popen(
         python_argv("agent_farm.cli.main", *words),
         cwd=root,

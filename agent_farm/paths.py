@@ -1,4 +1,4 @@
-"""Where everything of a farm, and of its user, lives."""
+"""Where every file of a farm, and of its user, is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Protocol
 from agent_farm.errors import DamagedFile
 
 SETTINGS_NAME = "agent-farm.toml"
-DOOR = "door"  # of a run: where messages lie that are not typed
+DOOR = "door"  # of a run: a directory for messages that are not typed into its terminal
 STATE_NAME = ".agent-farm"
 WORKTREES_NAME = ".builders"
 IGNORED_BY_GIT = (f"/{STATE_NAME}/", f"/{WORKTREES_NAME}/")
@@ -21,19 +21,19 @@ _BUILDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def is_builder_id(text: object) -> bool:
-    """One name of a file, no path and no option."""
+    """Whether `text` is a single file name: no path and no option."""
     return isinstance(text, str) and len(text) <= 200 and _BUILDER_ID.fullmatch(text) is not None
 
 
 def is_below(path: object) -> bool:
-    """Whether a path that was read somewhere stays below the directory it is joined to."""
+    """Whether a path read from a file stays below the directory it is joined to."""
     if not isinstance(path, str) or not path or path.startswith("/") or "\0" in path:
         return False
     return ".." not in path.split("/")
 
 
 def _checked(builder_id: str) -> str:
-    """Ids come from files, too; what is made and deleted under them stays below its directory."""
+    """Ids come from files too; what is created and deleted under them has to stay below its directory."""
     if not is_builder_id(builder_id):
         raise DamagedFile(f"{builder_id!r:.80} cannot be the id of a builder", hint="af doctor")
     return builder_id
@@ -45,7 +45,7 @@ class _Directory(Protocol):
 
 
 class _Inside:
-    """What lies under a name in the directory of its owner, joined once: a status asks for it of hundreds."""
+    """A path with a fixed name in its owner's directory, joined once: a status needs hundreds."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -59,7 +59,7 @@ class _Inside:
 
 
 class FarmPaths:
-    """The files of the farm whose main checkout is `root`; `former` are its names from before it moved."""
+    """The files of the farm with its main checkout at `root`; `former` are its names before it moved."""
 
     def __init__(self, root: Path, former: tuple[str, ...] = (), called: str = "") -> None:
         self.root = root
@@ -71,7 +71,7 @@ class FarmPaths:
 
     @property
     def name(self) -> str:
-        """As people call it: its directory, or that of the bare repository whose worktree `root` is."""
+        """What people call it: its directory, or that of the bare repository whose worktree `root` is."""
         return self.called or self.root.name
 
     @property
@@ -81,24 +81,24 @@ class FarmPaths:
     place = state
 
     registry = _Inside("registry.json")
-    # by which a moved farm and a copy are told
+    # tells a moved farm from a copy
     home = _Inside("home.json")
     locks = _Inside("locks")
-    # held around `git worktree add`, which loses races on the repository's own files
+    # held around `git worktree add`, which fails when others change the repository's own files
     worktree_lock = _Inside("locks/worktrees.lock")
-    # held by whoever works the landing queue off
+    # held by whoever works through the landing queue
     landing_lock = _Inside("locks/landing.lock")
-    # the landing queue: who waits, what has landed, what came back
+    # the landing queue: what waits, what has landed, what was rejected
     landing = _Inside("landing.json")
-    # how often what builders made was red, by which the queue guesses
+    # how often the work of builders failed its checks, from which the queue guesses
     landing_record = _Inside("landing-record.json")
-    # which builders were compared
+    # which builders have been compared
     comparisons = _Inside("comparisons.json")
-    # when what deletes by age looked last
+    # when something that deletes by age last looked at the clock
     clock = _Inside("clock.json")
     # the machines of the fleet, and the builders on them
     fleet = _Inside("fleet.json")
-    # what came of checks, and their logs
+    # results and logs of checks
     checks = _Inside("checks")
     runs = _Inside("runs")
     trash = _Inside("trash")
@@ -108,19 +108,19 @@ class FarmPaths:
         return self.root / WORKTREES_NAME
 
     def merge_lock(self, worktree: str | None = None) -> Path:
-        """Held while a branch is landed on the main checkout, or on a linked worktree of that name."""
+        """Held while a branch lands on the main checkout, or on the linked worktree of that name."""
         return self.locks / (f"merge-{worktree}.lock" if worktree else "merge.lock")
 
     def trial(self, name: str) -> Path:
-        """A throw-away worktree of a merge or of checks, which holds the lock of that name."""
+        """A throw-away worktree for a merge or for checks; whoever uses it holds the lock of that name."""
         return self.state / "trials" / name
 
     def builder_lock(self, builder_id: str) -> Path:
-        """Held while a builder is made, changed or removed; whoever holds it is alive."""
+        """Held while a builder is created, changed or removed; its holder is a live process."""
         return self.locks / f"builder-{_checked(builder_id)}.lock"
 
     def review_lock(self, builder_id: str) -> Path:
-        """Held while what is kept of a review is changed, and while comments are sent."""
+        """Held while the records of a review change, and while comments are sent."""
         return self.locks / f"review-{_checked(builder_id)}.lock"
 
     def delivery_lock(self, builder_id: str) -> Path:
@@ -152,12 +152,12 @@ class FarmPaths:
         return f"af-{self.farm_name}-{builder_id}"
 
     def sessions(self, builder_id: str) -> tuple[str, ...]:
-        """All names that a session of this farm's builder can have; another farm's has none of them."""
+        """All names that a session of this builder can have; sessions of other farms have none of them."""
         return (self.session(builder_id), *(f"af-{name}-{builder_id}" for name in self.former))
 
 
 class RunPaths:
-    """`af`'s own files for one builder; none of them is in its worktree."""
+    """`af`'s own files about one builder; none of them is in its worktree."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -167,7 +167,7 @@ class RunPaths:
         return self.directory
 
     launch = _Inside("launch.json")
-    # the builder's record as of its last start, from which a lost registry is made again
+    # the builder's record as of its last start, from which a lost registry is rebuilt
     record = _Inside("record.json")
     prompt = _Inside("prompt.md")
     # the message that started a continued conversation; the prompt stays as it was
@@ -177,20 +177,20 @@ class RunPaths:
     exit = _Inside("exit.json")
     # tokens and cost of the conversation, if the runtime reports them
     usage = _Inside("usage.json")
-    # what its runtime said of that after each turn
+    # what its runtime reported of that after each turn
     spending = _Inside("usage.jsonl")
     answer = _Inside("answer.json")
     door = _Inside(DOOR)
-    # what checks and the diff say of its work
+    # the proof: what checks and the diff say about its work
     proof = _Inside("proof.json")
-    # what a person has read of its work, said of it and decided
+    # what a person has read of its work, commented on and decided
     review = _Inside("review.json")
-    # what is known of its pull request
+    # its pull request as of the last look
     pull_request = _Inside("pull-request.json")
     processes = _Inside("processes.json")
 
     def names(self) -> frozenset[str]:
-        """Of the files that are there now: one question where a status would open each of several."""
+        """The names of the files that exist now: one system call where a status would open each file."""
         try:
             return frozenset(os.listdir(self.directory))
         except OSError:
@@ -198,22 +198,22 @@ class RunPaths:
 
     @property
     def of_the_work(self) -> tuple[Path, ...]:
-        """What is found out here, wherever the builder is."""
+        """Facts about the work that are found out on this machine, wherever the builder runs."""
         return self.proof, self.review, self.pull_request
 
 
 def user_state_directory() -> Path:
-    """What is the user's and not one repository's: consent, ports, logs of bugs."""
+    """What belongs to the user rather than to one repository: consent, ports, logs of bugs."""
     return _user_directory("STATE", ".local/state") / "agent-farm"
 
 
 def user_settings_file() -> Path:
-    """Settings that are one person's, in every repository."""
+    """The user's own settings, for every repository."""
     return _user_directory("CONFIG", ".config") / "agent-farm" / "config.toml"
 
 
 def names_of_user_directories(environ: Mapping[str, str]) -> dict[str, str]:
-    """Under the names that reach a builder's pane, where the caller's are elsewhere than usual."""
+    """Variables that tell a builder's pane where these directories are, unless in the usual place."""
     found = {kind: environ.get(f"AF_{kind}_HOME") or environ.get(f"XDG_{kind}_HOME") for kind in _KINDS}
     return {f"AF_{kind}_HOME": value for kind, value in found.items() if value}
 

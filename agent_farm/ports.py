@@ -38,7 +38,7 @@ def reserve_ports(root: Path, builder_id: str, count: int) -> tuple[int, ...]:
 
 
 def _draw(root: Path, builder_id: str, count: int, blocks: Blocks) -> list[int]:
-    """Blocks of farms that are not there (deleted, or not mounted) are taken when nothing else is left."""
+    """Takes blocks of farms that are missing (deleted, or not mounted) when nothing else is left."""
     start = _start(root, builder_id, count)
     for farms in (blocks, {place: farm for place, farm in blocks.items() if os.path.isdir(place)}):
         taken = {port for farm in farms.values() for ports in farm.values() for port in ports}
@@ -63,12 +63,12 @@ def release_ports(root: Path, builder_ids: Iterable[str]) -> None:
 
 
 def reserved_ports() -> Blocks:
-    """farm root -> builder id -> ports."""
+    """Reserved ports: farm root -> builder id -> ports."""
     return _load()
 
 
 def rename_farm(old: Path, new: Path) -> None:
-    """The farm was moved: its builders keep their ports."""
+    """Builders of a farm that was moved keep their ports."""
     if _file().exists():
         with _changing() as blocks:
             if moved := blocks.pop(str(old), None):
@@ -85,7 +85,7 @@ def forget_farms(roots: Iterable[str]) -> None:
 
 @contextmanager
 def _changing() -> Iterator[Blocks]:
-    """Under their lock; what the block leaves in them is stored when it ends well."""
+    """All blocks, under their lock; what they hold at the end of the block is stored, unless it raised."""
     with file_lock(_file().with_suffix(".lock")):
         blocks = _load()
         before = {root: dict(farm) for root, farm in blocks.items()}
@@ -115,8 +115,8 @@ def _free_block(start: int, count: int, taken: set[int]) -> list[int] | None:
 
 
 def _is_free(port: int) -> bool:
-    """On both local addresses: many development servers listen on ::1 alone."""
-    import socket  # a millisecond, which commands that reserve no ports do without
+    """On both local addresses: many development servers listen only on ::1."""
+    import socket  # takes a millisecond, which commands that reserve no ports need not spend
 
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:

@@ -1,10 +1,10 @@
-"""Text from outside, made fit to be shown: what would move a cursor or turn a line around is written out."""
+"""Text from outside, made safe to show: characters that move the cursor or reverse a line are escaped."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Control characters of a file name or message cannot move the cursor or change colours."""
+    """Escapes control characters, so that a file name cannot move the cursor or change colours."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""Processes of one start of a builder: found by the AF_RUN in their environment, ended within a bound."""
+"""The processes of one start of a builder: found by AF_RUN in their environment, and ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GRACE_SECONDS = 3.0
 
 
 def processes_of_runs(runs: Iterable[str]) -> dict[str, list[int]]:
-    """Every process that was started with AF_RUN=one of `runs`, this one excepted, in one look at all.
+    """Every process that was started with AF_RUN=one of `runs`, except this one, from one scan of all.
 
     Runs without any are left out. Linux only; elsewhere none.
     """
@@ -36,7 +36,7 @@ def processes_of_runs(runs: Iterable[str]) -> dict[str, list[int]]:
 
 
 def load_runtime_pid(file: Path, run: str) -> int | None:
-    """The runtime of that run, from `processes.json`."""
+    """The pid of that run's runtime, from `processes.json`."""
     try:
         document = json.loads(read_own(file))
         return int(document["runtime"]) if document["run"] == run else None
@@ -45,17 +45,17 @@ def load_runtime_pid(file: Path, run: str) -> int | None:
 
 
 def belongs_to_run(pid: int, run: str) -> bool:
-    """Whether that process lives and was started with AF_RUN=`run`. Linux only; elsewhere False."""
+    """Whether that process is alive and was started with AF_RUN=`run`. Linux only; elsewhere False."""
     return f"AF_RUN={run}".encode() in _environment(_PROC / str(pid))
 
 
 def written_below(roots: Iterable[int]) -> dict[int, str | None]:
-    """What each of these processes, and whatever was started below it, has written so far: the same again as
-    long as none of them writes anything. None where that cannot be known. Linux only; elsewhere not known."""
+    """A text for each root: how much it and its descendants have written so far. The text stays the same as
+    long as none of them writes anything. None where that cannot be known, as everywhere but on Linux."""
     children = dict[int, list[int]]()
     for entry in os.scandir(_PROC) if _PROC.is_dir() else ():
         if entry.name.isdecimal():
-            with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+            with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
                 parent = _read(f"{entry.path}/stat").rpartition(b")")[2].split()[1]
                 children.setdefault(int(parent), []).append(int(entry.name))
     return {root: _written(root, children) for root in roots}
@@ -83,7 +83,7 @@ def _read(file: str) -> bytes:
 
 
 class GitProcess(Struct, frozen=True):
-    """A git that runs, where, and how it was called."""
+    """A running git process: where it runs, and its command line."""
 
     pid: int
     directory: Path
@@ -91,11 +91,11 @@ class GitProcess(Struct, frozen=True):
 
 
 def gits_at_work() -> list[GitProcess]:
-    """Every git that we may look at. Linux only; elsewhere none."""
+    """Every git process that we may inspect. Linux only; elsewhere none."""
     found = []
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):
-            if (entry / "comm").read_text().strip().partition("-")[0] == "git":  # git-receive-pack, too
+            if (entry / "comm").read_text().strip().partition("-")[0] == "git":  # git-receive-pack too
                 words = os.fsdecode((entry / "cmdline").read_bytes()).rstrip("\0").split("\0")
                 found.append(GitProcess(int(entry.name), Path(os.readlink(entry / "cwd")), tuple(words)))
     return found

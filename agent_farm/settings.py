@@ -1,9 +1,9 @@
-"""The settings in force: the repository's file over the user's own, and every value knows where it is from.
+"""The settings in force: the repository's file over the user's own, and every value with its source.
 
     a flag  >  the environment  >  agent-farm.toml  >  the user's config.toml  >  the default
 
-A repository's value that widens something holds once its user agreed to it: until then, asking for it here
-raises ConsentNeeded, whoever asks.
+A repository's value that widens something holds only after its user agreed to it: until then, reading it
+here raises ConsentNeeded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RuntimeSettings(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """`values` are as written; `beneath` is what would hold without the repository's file.
 
-    With a `root` each value that asks for consent is guarded by it.
+    With a `root`, reading a value that needs consent requires that consent.
     """
 
     values: Mapping[str, Any]
@@ -59,31 +59,31 @@ class Settings(Struct, frozen=True):
         return tuple(self._in_force(name))
 
     def agreed(self, name: str) -> Any:
-        """The value, or what holds as long as nobody agreed to the repository's: for what starts nothing."""
+        """The value, or what holds until the repository's is agreed to: for what starts nothing."""
         try:
             withheld = bool(self.root and not_agreed(self.root, self.requests([name])))
-        except AgentFarmError:  # what was agreed to cannot be read: then nothing was
+        except AgentFarmError:  # if what was agreed to cannot be read, nothing was
             withheld = True
         return self.beneath.get(name) if withheld else self.values[name]
 
     def source(self, name: str) -> str:
-        """`default`, the name of the file, or the environment variable."""
+        """Where the value comes from: `default`, the name of the file, or the environment variable."""
         return self.sources.get(name, "default")
 
     def runtime(self, name: str) -> RuntimeSettings:
-        """As written: `runtimes.origin` says what of it is to be agreed to before it is used."""
+        """As written: `runtimes.origin` says what of it needs consent before it is used."""
         return self.runtimes.get(name, RuntimeSettings())
 
     def requests(self, names: Iterable[str]) -> list[Request]:
-        """What the repository's values of these keys want, agreed to or not."""
+        """What the repository's values of these keys ask for, agreed to or not."""
         return [request for name in names if (request := self._request(name))]
 
     def asking(self) -> list[Request]:
-        """All that the repository's file wants."""
+        """Everything that the repository's file asks for."""
         return self.requests(name for name, source in self.sources.items() if source == SETTINGS_NAME)
 
     def require_good(self) -> None:
-        """A command that starts something refuses settings that were only partly understood."""
+        """For commands that start something: refuse settings that were understood only in part."""
         if self.problems:
             raise self.problems[0]
 
@@ -106,7 +106,7 @@ class Settings(Struct, frozen=True):
         return self.values[name]
 
 
-# Keys whose value names programs and files that are run with it.
+# Keys whose value names programs, and files that run with them.
 _RUNNING = ("worktree.setup", "merge.check", "check.command", "notify.command", "command", "args")
 
 
@@ -119,14 +119,14 @@ def _widens(key: Key, value: Any, own: Any) -> bool:
 
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """What is written; an unknown key or a value of the wrong kind is refused by name."""
+    """The settings as written; an unknown key or a value of the wrong kind is refused by name."""
     settings = _load(root, os.environ if environ is None else environ, guard=None)
     settings.require_good()
     return settings
 
 
 def open_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """What is in force: guarded by consent, and what was not understood is among its `problems`."""
+    """The settings in force: guarded by consent, with whatever was not understood among `problems`."""
     return _load(root, os.environ if environ is None else environ, guard=root)
 
 

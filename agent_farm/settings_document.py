@@ -26,7 +26,7 @@ from agent_farm.settings_keys import (
 
 
 class Checked(Struct, frozen=True):
-    """What a document sets, by the whole name of each key, and what in it is not understood."""
+    """What a document sets, by the full name of each key, and what in it was not understood."""
 
     values: Mapping[str, Any]
     problems: tuple[SettingsError, ...] = ()
@@ -38,7 +38,7 @@ class Checked(Struct, frozen=True):
 
 
 def check_document(document: Mapping[str, Any], label: str = SETTINGS_NAME) -> Checked:
-    """Each key by itself: one that is wrong takes no other along."""
+    """Each key is checked by itself: one that is wrong does not invalidate the others."""
     values: dict[str, Any] = {}
     problems: list[SettingsError] = []
     for name, value in _flatten(document):

@@ -1,4 +1,4 @@
-"""Changing a settings file one key at a time: one line of the text, wherever that is possible."""
+"""Changing a settings file one key at a time: by changing one line of its text, wherever that is possible."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from agent_farm.settings_text import with_value, without_value
 
 
 def set_value(root: Path | None, name: str, text: str, *, agrees: bool = True) -> Any:
-    """Store one value, given as text, and return it as it was understood.
+    """Store one value, given as text, and return the value it was parsed to.
 
-    In the file of the repository at `root`, or, without one, in the user's own. A person who types a
+    In the file of the repository at `root`, or, without `root`, in the user's own. A person who types a
     repository's value `agrees` to exactly that; a program does not.
     """
     key = find_key(name)
@@ -37,7 +37,7 @@ def set_value(root: Path | None, name: str, text: str, *, agrees: bool = True) -
 
 
 def add_values(root: Path, values: Mapping[str, Any]) -> set[str]:
-    """Stores those that the repository's file does not set yet, agreed to by nobody; gives their names."""
+    """Store the values that the repository's file does not set yet, without consent; returns their names."""
     with _changing(root) as file:
         present = load_checked(file, SETTINGS_NAME).values
         missing = {name: value for name, value in values.items() if name not in present}
@@ -47,14 +47,14 @@ def add_values(root: Path, values: Mapping[str, Any]) -> set[str]:
 
 
 def unset_value(root: Path | None, name: str) -> bool:
-    """Take one key out, a misspelt one too; False when it was not set."""
+    """Remove one key, even a misspelt one; False when it was not set."""
     with _changing(root) as file:
         return _unset(file, name)
 
 
 @contextmanager
 def _changing(root: Path | None) -> Iterator[Path]:
-    """The file, locked against other changes; a file that its user has linked stays a link."""
+    """The file, locked against other changes; if its user made it a link, it stays one."""
     file = root / SETTINGS_NAME if root else user_settings_file().resolve()
     make_directory(file.parent)
     with file_lock(user_state_directory() / "settings.lock"):
@@ -68,12 +68,12 @@ def _set(file: Path, name: str, value: Any) -> None:
     for table in reversed(tables):
         alone = {table: alone}
     for problem in check_document(alone, _label(file)).problems:
-        problem.hint = None  # nothing was stored that could be taken out
+        problem.hint = None  # nothing was stored that could be removed
         raise problem
     place = document
     for table in tables:
         place = place.setdefault(table, {})
-        if not isinstance(place, dict):  # it is not a table, and is reported by name
+        if not isinstance(place, dict):  # not a table; reported by name
             check_document(document, _label(file)).require_good()
     place[last] = value
     _store(file, document, with_value(_text(file), name.split("."), value))
@@ -92,7 +92,7 @@ def _unset(file: Path, name: str) -> bool:
     if not isinstance(place, dict) or last not in place:
         find_key(name)
         return False
-    key = known_key(name) or Key(name, str, None, "not a key of af")  # taken out as well
+    key = known_key(name) or Key(name, str, None, "not a key of af")  # can be removed as well
     del place[last]
     after = without_value(_text(file), name.split("."), explanation=key.text, commented=commented_line(key))
     _store(file, document, after)
@@ -129,7 +129,7 @@ def _parsed(key: Key, text: str) -> Any:
 
 
 def _items(key: Key, text: str) -> list[str]:
-    """`a,b`, or as the file has it: `["a", "b"]`."""
+    """The items of `a,b`, or of a list in TOML: `["a", "b"]`."""
     if not text.lstrip().startswith("["):
         return [item.strip() for item in text.split(",") if item.strip()]
     try:
@@ -142,7 +142,7 @@ def _items(key: Key, text: str) -> list[str]:
 
 
 def _store(file: Path, document: dict[str, Any], text: str) -> None:
-    """The text when a parser reads it as the document; else the document, below the comments there were."""
+    """Store `text` if it parses to `document`; otherwise the document itself, below the old comments."""
     if not _means(text, document):
         text = _written(document, _text(file))
     replace_file(file, text.encode(), mode=file.stat().st_mode & 0o777 if file.exists() else 0o644)
@@ -171,5 +171,5 @@ def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(file: Path) -> str:
-    """With its line ends as they are."""
+    """The file's text, with its line ends unchanged."""
     return file.read_bytes().decode() if file.exists() else ""

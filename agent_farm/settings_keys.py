@@ -1,4 +1,4 @@
-"""What may stand in a settings file: every key, with what it takes."""
+"""Every key that a settings file may have, with the values it takes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SettingsError(AgentFarmError):
 
 
 class Key(Struct, frozen=True):
-    """One setting: its TOML name, what it takes, and one line for `docs/settings.md`.
+    """One setting: its TOML name, its values, and one line for `docs/settings.md`.
 
-    With `asks`, a repository's value runs, copies, passes or widens something: it holds once its user agreed.
+    With `asks`, a repository's value runs, copies, passes or widens something and needs its user's consent.
     """
 
     name: str
@@ -261,7 +261,7 @@ RUNTIME_KEYS = (
     ),
 )
 CHECK_KEYS = (Key("command", str, None, "Command of a further check with this name", asks=True),)
-# Tables that hold tables: of each runtime, of each named check.
+# Tables of tables: one for each runtime, one for each named check.
 NAMED_TABLES = {"runtimes": RUNTIME_KEYS, "check": CHECK_KEYS}
 
 
@@ -275,6 +275,6 @@ def known_key(name: str) -> Key | None:
 
 
 def known_names() -> list[str]:
-    """Of all keys, as documents show them."""
+    """The names of all keys, as the documents show them."""
     named = (f"{table}.NAME.{key.name}" for table, keys in NAMED_TABLES.items() for key in keys)
     return [*(key.name for key in KEYS), *named]

@@ -1,6 +1,6 @@
-"""A TOML text with one key set or taken out, and every other byte as it was.
+"""A TOML text with one key set or removed, and every other byte unchanged.
 
-This reads lines, not TOML: what it proposes is good only once a parser has read it as what was meant.
+This reads lines, not TOML: its result is used only if a TOML parser reads it as what was meant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PATH = rf"{_NAME}(?:[ \t]*\.[ \t]*{_NAME})*"
 _HEADER = re.compile(rf"[ \t]*\[[ \t]*({_PATH})[ \t]*\][ \t]*(?:#.*)?")
 _ANY_HEADER = re.compile(r"[ \t]*\[")
 _PAIR = re.compile(rf"([ \t]*({_PATH})[ \t]*=[ \t]*)(.*)", re.DOTALL)
-_NOT_SET = "# not set"  # what a starter file says of a key without a default
+_NOT_SET = "# not set"  # what a starter file says about a key without a default
 
 Path = tuple[str, ...]
 
@@ -33,10 +33,10 @@ class _Entry:
 
 
 def with_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The key's value replaced, or its commented line put in force, or a line below its header."""
+    """Replaces the key's value, or uncomments its commented line, or adds a line to its table."""
     lines, wanted = text.split("\n"), tuple(path)
     line_end = "\r" if lines[0].endswith("\r") else ""
-    if lines[-1]:  # the last line has no end, and keeps none
+    if lines[-1]:  # the last line has no line end, and gets none
         return with_value(f"{text}{line_end}\n", path, value).removesuffix(f"{line_end}\n")
     entries, headers = _scan(lines)
     for entry in entries:
@@ -67,7 +67,7 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def without_value(text: str, path: Sequence[str], *, explanation: str, commented: str) -> str:
-    """The key's lines taken out; below its `explanation`, the commented line of a starter file stays."""
+    """Removes the key; below its `explanation` in a starter file, its `commented` line stays."""
     lines, wanted = text.split("\n"), tuple(path)
     entries, _ = _scan(lines)
     for entry in entries:
@@ -81,7 +81,7 @@ def without_value(text: str, path: Sequence[str], *, explanation: str, commented
 
 
 def _without_empty_section(lines: list[str], table: Path) -> list[str]:
-    """A header below which nothing is left goes, with the blank line above it."""
+    """Removes a header below which nothing is left, with the blank line above it."""
     begin, end = _section(lines, _scan(lines)[1], table)
     if begin is None or any(line.strip() for line in lines[begin:end]):
         return lines
@@ -91,7 +91,7 @@ def _without_empty_section(lines: list[str], table: Path) -> list[str]:
 
 
 def _scan(lines: Sequence[str]) -> tuple[list[_Entry], list[tuple[Path, int]]]:
-    """All pairs, and all headers with the number of their line; an array of tables is `("",)`."""
+    """All pairs, and all headers with their line numbers; the path of an array of tables is `("",)`."""
     entries: list[_Entry] = []
     headers: list[tuple[Path, int]] = []
     table, number = Path(), 0
@@ -102,7 +102,7 @@ def _scan(lines: Sequence[str]) -> tuple[list[_Entry], list[tuple[Path, int]]]:
             table = _parts(header[1])
             headers.append((table, number))
         elif _ANY_HEADER.match(line):
-            table = ("",)  # an array of tables: none of ours
+            table = ("",)  # an array of tables: not one of ours
             headers.append((table, number))
         elif pair := _PAIR.fullmatch(line):
             end = _end_of_value(lines, number)
@@ -112,7 +112,7 @@ def _scan(lines: Sequence[str]) -> tuple[list[_Entry], list[tuple[Path, int]]]:
 
 
 def _end_of_value(lines: Sequence[str], start: int) -> int:
-    """Behind the line where the value that begins on `start` is complete."""
+    """The number of the line after the value that begins on line `start`."""
     for end in range(start + 1, len(lines) + 1):
         if _parsed("\n".join(lines[start:end])) is not None:
             return end
@@ -122,7 +122,7 @@ def _end_of_value(lines: Sequence[str], start: int) -> int:
 def _section(
     lines: Sequence[str], headers: Sequence[tuple[Path, int]], table: Path
 ) -> tuple[int | None, int]:
-    """The lines below the table's header; None where there is none."""
+    """Where the lines below the table's header begin and end; None where there is no such table."""
     for index, (path, number) in enumerate(headers):
         if path == table:
             end = headers[index + 1][1] if index + 1 < len(headers) else len(lines)
@@ -131,7 +131,7 @@ def _section(
 
 
 def _find_commented(lines: Sequence[str], begin: int | None, end: int, name: str) -> int | None:
-    """The line `# name = value` of a section."""
+    """The number of the line `# name = value` in a section."""
     if begin is None:
         return None
     for number in range(begin, end):
@@ -141,7 +141,7 @@ def _find_commented(lines: Sequence[str], begin: int | None, end: int, name: str
         if not line.startswith("#"):
             continue
         if _is_header(_uncommented(line)):
-            return None  # from here on the comments are of another table
+            return None  # from here on the comments belong to another table
         document = _parsed(_uncommented(line))
         if document is not None and list(document) == [name]:
             return number
@@ -165,7 +165,7 @@ def _uncommented(line: str) -> str:
 
 
 def _with_new_value(lines: Sequence[str], value: Any) -> list[str]:
-    """The pair on these lines with another value; a comment behind the old one stays."""
+    """These lines with another value; a comment behind the old value stays."""
     whole = "\n".join(lines)
     found = _PAIR.fullmatch(whole)
     assert found is not None
@@ -205,5 +205,5 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """JSON's strings, numbers, truth values and lists are TOML as well."""
+    """JSON's strings, numbers, booleans and lists are valid TOML too."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Ctrl-C, a closed terminal and `kill` wait until what must not be cut short is done."""
+"""Holds off Ctrl-C, a closed terminal and `kill` until work that must not be interrupted is done."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _HELD_OFF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Shield:
-    """Signals wait from `hold` to the end of the block, which then hands over the first that came.
+    """Signals wait from `hold` to the end of the block, which then delivers the first that came.
 
-    Outside the main thread, which gets all signals, there is nothing to hold off.
+    Outside the main thread, which gets all signals, this does nothing.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Types that msgspec reads by, each made known to it by one thread alone.
+"""Preparing types for msgspec, one thread at a time.
 
-At its first use of a type msgspec finds out what is in it, and crashes the process where another thread uses
-the same type, or one that holds it, meanwhile (0.22.0; `tests/foundation/test_typed.py` shows it).
+The first time msgspec meets a type it inspects it, and it crashes the process if another thread uses the same
+type, or one that contains it, meanwhile (0.22.0; `tests/foundation/test_typed.py` shows it).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ONE_AT_A_TIME = Lock()
 
 
 def make_known(kind: Any) -> None:
-    """Before a thread reads by it."""
+    """Call this before a thread decodes `kind`."""
     with _ONE_AT_A_TIME:
         _known(kind)
 

@@ -1,18 +1,19 @@
-"""A usage limit, in the words of the CLI that ran into it. Panes import it, so it stays small."""
+"""Recognizes a usage limit in the words of the CLI that ran into it. Panes import this, so it stays small."""
 
 from __future__ import annotations
 
-_LOOKED_AT = 10_000  # letters: a program may print a line of any length
+_LOOKED_AT = 10_000  # characters: a program may print a line of any length
 
 
 def limit_in(text: str, words: str) -> str | None:
-    """What `text` says of a limit, the time before it; None where the regular expression `words` finds none.
+    """The limit that `text` reports, with its time first; None if the regular expression `words` does not
+    match.
 
-    Of its groups, `until` is the time at which the limit ends, `after` how long that still takes.
+    Its group `until` is the time at which the limit ends, `after` how long it still lasts.
     """
     if not words:
         return None
-    import re  # as much as all of a hook that says nothing of a limit
+    import re  # costs as much as the rest of a hook, so only where there are words
 
     said = " ".join(text[:_LOOKED_AT].split())
     found = re.search(words, said, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What a builder is: values, and the registry that keeps them."""
+"""What a builder is: values that describe it, and the registry that keeps them."""
 
 from agent_farm.builders.config import BuilderConfig
 

@@ -1,14 +1,14 @@
-"""Programs that a role or prompt tells a builder to run, and that are not installed."""
+"""Finds programs that a role or prompt tells a builder to run but that are not installed."""
 
 from __future__ import annotations
 
 import re
 import shutil
 
-# Those of codev, whose roles and protocols name them; its own package brings them all.
+# codev's programs, which its roles and protocols name; its own package installs them all
 _ORDERED = re.compile(r"(?:`|^\s*(?:\$ )?)(porch|afx|consult)(?= [a-z-])", re.MULTILINE)
 
 
 def absent_tools(text: str | None) -> list[str]:
-    """By name, each once. Prose that only mentions one orders nothing."""
+    """Their names, each once. Prose that only mentions a program does not count."""
     return sorted({name for name in _ORDERED.findall(text or "") if shutil.which(name) is None})

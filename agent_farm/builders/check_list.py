@@ -1,7 +1,7 @@
-"""A Markdown check list: its items, which of them wait for which, and marking one as done.
+"""A Markdown check list: its items, which items wait for which others, and marking an item as done.
 
-What spec-kit, Kiro and OpenSpec keep in `tasks.md` is one; so is a list that somebody wrote by hand. Kiro
-also marks what has been begun or queued: `[-]`, `[~]`.
+The `tasks.md` of spec-kit, Kiro and OpenSpec is one; so is a list that somebody wrote by hand. Kiro also
+marks items that have been begun or queued: `[-]`, `[~]`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TAGS = re.compile(r"(?:\[(?:P|US\d+)\]\s*)+")
 
 
 class Item(Struct, frozen=True):
-    """`key` names it in its list, `text` is all of it, `after` are the keys of those that it waits for.
+    """`key` names it in its list, `text` is all of its text, `after` are the keys of the items it waits for.
 
-    `parallel` ones of a `section` that follow each other do not wait for one another. Its lines are
-    `begin` to `end`.
+    Consecutive `parallel` items of a `section` do not wait for one another. The item is on the lines `begin`
+    to `end`.
     """
 
     key: str
@@ -51,9 +51,10 @@ def is_check_list(text: str) -> bool:
 
 
 def read_items(text: str) -> list[Item]:
-    """In order, each under its own key; other text is not an item.
+    """The items in order, each under its own key; other text is not an item.
 
-    What is indented below an item belongs to it, done or not, unless its number makes it one: 2.1 below 2.
+    Whatever is indented below an item belongs to it, done or not, unless it has a number of its own: 2.1
+    below 2.
     """
     found = list(_items(text.splitlines(), _KEY))
     if len(found) > MOST_ITEMS:
@@ -62,18 +63,18 @@ def read_items(text: str) -> list[Item]:
     if 2 * len(keyed) <= len(found):
         return numbered_items(text)
     if all(item.key.startswith("T") for item in keyed):
-        found = keyed  # spec-kit numbers every task: other boxes are what to check at the end of a phase
+        found = keyed  # spec-kit numbers every task: other boxes are checks at the end of a phase
     return list(_distinct(found))
 
 
 def numbered_items(text: str) -> list[Item]:
-    """With the place in the list as key; the text is all that is written."""
+    """The items with their position as key and everything that is written as text."""
     items = _items(text.splitlines(), _NO_KEY)
     return [replace(item, key=str(number)) for number, item in enumerate(items, 1)]
 
 
 def _distinct(found: Sequence[Item]) -> Iterator[Item]:
-    """The second 2.5 is 2.5-2; an item without a number is named by its place."""
+    """A second 2.5 becomes 2.5-2; an item without a number gets its position."""
     seen = Counter[str]()
     for place, item in enumerate(found, 1):
         key = item.key or f"item-{place}"
@@ -82,7 +83,7 @@ def _distinct(found: Sequence[Item]) -> Iterator[Item]:
 
 
 def open_items(text: str) -> list[Item]:
-    """Open items, each with those it waits for; a heading of others (2. of 2.1) is not an item."""
+    """Open items, each with those it waits for; an item that heads others (2. of 2.1) is left out."""
     items = read_items(text)
     left = [item for n, item in enumerate(items) if not item.is_done and not _below(items, n)]
     before: list[Item] = []
@@ -98,7 +99,7 @@ def open_items(text: str) -> list[Item]:
 
 
 def marked(text: str, key: str, title: str) -> str | None:
-    """The list with this item done; None where no open one is called so. A heading of done ones is done."""
+    """The list with this item done; None if no such item is open. Headings of done items are done."""
     items = read_items(text)
     meant = [n for n, item in enumerate(items) if (item.key, item.title, item.is_done) == (key, title, False)]
     if len(meant) != 1:
@@ -115,13 +116,13 @@ def marked(text: str, key: str, title: str) -> str | None:
 
 
 def written_source(place: str, key: str, title: str) -> str:
-    """The item that a record's builder was spawned from, and where it is."""
+    """How a record writes down the item that its builder was spawned from, and the place of the list."""
     escaped = place.replace("%", "%25").replace("#", "%23")
     return f"{escaped}#{key}#{title}"
 
 
 def read_source(text: str) -> tuple[str, str, str]:
-    """Place, key and title."""
+    """The place, the key and the title that `written_source` wrote down."""
     place, _, rest = text.partition("#")
     key, _, title = rest.partition("#")
     return place.replace("%23", "#").replace("%25", "%"), key, title
@@ -136,7 +137,7 @@ def _mark(lines: list[str], item: Item) -> None:
 
 
 def _below(items: Sequence[Item], n: int) -> range:
-    """Those that item `n` is the heading of: 2.1 and 2.2 after 2."""
+    """The indexes of the items that item `n` heads: 2.1 and 2.2 after 2."""
     begin = f"{items[n].key.partition('-')[0]}."
     end = n + 1
     while end < len(items) and items[end].key.startswith(begin):
@@ -165,7 +166,7 @@ def _items(lines: Sequence[str], keys: re.Pattern[str]) -> Iterator[Item]:
 
 
 def _end(lines: Sequence[str], begin: int, depth: int) -> int:
-    """Of the lines that are indented more; empty ones at the end are not its own."""
+    """Where the more deeply indented lines end; empty lines at the end do not count."""
     end = begin + 1
     for number in range(begin + 1, len(lines)):
         line = lines[number]
@@ -177,7 +178,7 @@ def _end(lines: Sequence[str], begin: int, depth: int) -> int:
 
 
 def _first_of_its_own(lines: Sequence[str], below: range, begin: str) -> int | None:
-    """The line of an item whose number continues that of the one it is indented under."""
+    """The line of an item whose number continues that of the item it is indented under."""
     fenced = False
     for number in below:
         fenced ^= _FENCE.match(lines[number]) is not None

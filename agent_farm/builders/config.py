@@ -1,4 +1,4 @@
-"""BuilderConfig: the result of a spawn request, in whatever mode it was made."""
+"""BuilderConfig: what any kind of spawn request is turned into."""
 
 from __future__ import annotations
 

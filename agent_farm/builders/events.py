@@ -1,4 +1,4 @@
-"""What a builder's runtime and its launcher reported: the tail of `events.jsonl`, and `exit.json`."""
+"""What a builder's runtime and its launcher reported, from the end of `events.jsonl` and from `exit.json`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Event(Struct, frozen=True):
 
     @property
     def is_submission(self) -> bool:
-        """A message reached the model."""
+        """Whether a message reached the model."""
         return isinstance(self.detail, dict) and "said" in self.detail
 
 
@@ -48,7 +48,7 @@ _EVENTS = Decoder(Event)
 
 
 class Usage(Struct, frozen=True):
-    """Of the whole conversation; None if the runtime does not report it."""
+    """Of the whole conversation; a field is None if the runtime does not report it."""
 
     input_tokens: Count | None = None
     output_tokens: Count | None = None
@@ -68,7 +68,7 @@ def load_events(path: Path) -> list[Event]:
 
 
 class Report(Struct, frozen=True):
-    """What the journal has about one run: `state` is its newest event with a state; `open` began a turn that
+    """What the journal says about one run: `state` is its newest event with a state; `open` began a turn that
     has not ended, in this run or an earlier one; `last` is the time of the newest event.
     """
 
@@ -78,7 +78,7 @@ class Report(Struct, frozen=True):
 
 
 def read_report(path: Path, run: str) -> Report:
-    """From the end of the journal; further back only where the end says nothing of this run."""
+    """Read from the end of the journal, and further back only if the end says nothing about this run."""
     events, last = list[Event](), None
     for reach in (_TAIL_BYTES, _FARTHEST_BYTES):
         tail, whole = _read_tail(path, reach)
@@ -95,7 +95,7 @@ def read_report(path: Path, run: str) -> Report:
 
 
 def _read_tail(path: Path, reach: int) -> tuple[list[bytes], bool]:
-    """The last lines, and whether they are all; a builder can put anything in the journal's place."""
+    """The last lines, and whether they are all; a builder may have replaced the journal with anything."""
     try:
         with open_own(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -106,10 +106,10 @@ def _read_tail(path: Path, reach: int) -> tuple[list[bytes], bool]:
 
 
 def _open_turn(events: list[Event]) -> Event | None:
-    """The newest sign of a turn that was not ended: neither a crash nor a restart ends one.
+    """The newest sign of a turn that has not ended: neither a crash nor a restart ends one.
 
-    A CLI that has just come up is idle, too, so idle ends only a turn of its own run. The launcher's word
-    counts for the very first turn, whose prompt the runtime may not have seen yet.
+    A CLI that has just started is idle too, so idle ends only a turn of its own run. The launcher's report
+    counts only for the very first turn, whose prompt the runtime may not have seen yet.
     """
     open_turn: Event | None = None
     any_turn = False
@@ -123,7 +123,7 @@ def _open_turn(events: list[Event]) -> Event | None:
 
 
 def _open_question(events: list[Event]) -> Event | None:
-    """A turn that asked and then ended waits for the answer, after a restart, too; the next turn is one."""
+    """A turn that ended with a question waits for the answer, even after a restart, until the next turn."""
     told = (event for event in reversed(events) if event.source != "launcher")
     turn = dropwhile(lambda event: event.state not in _IN_A_TURN, told)
     since = takewhile(lambda event: event.state != "idle" and not event.is_submission, turn)
@@ -131,35 +131,35 @@ def _open_question(events: list[Event]) -> Event | None:
 
 
 def last_conversation(events: list[Event], said: str) -> str | None:
-    """The last conversation with a message, in whichever run:
+    """The id of the last conversation with a message, in any run.
 
-    `said` is the event of a message. Runtimes do not store conversations without one. If `said` is empty, any
-    event counts.
+    `said` is the name of the event for a message. Runtimes do not store conversations without a message. If
+    `said` is empty, any event counts.
     """
     named = [event.conversation_id for event in events if event.conversation_id and said in ("", event.event)]
     return named[-1] if named else None
 
 
 class Said(Struct, frozen=True):
-    """The answer that ended the last turn, if the runtime reports it."""
+    """The answer that ended the last turn, from runtimes that report it."""
 
     at: Moment
     text: str
 
 
 def _parse(lines: list[bytes]) -> Iterator[Event]:
-    """Lines that are not events are skipped: an interrupted write, or something a builder wrote there."""
+    """Skips lines that are not events: interrupted writes, or something that a builder wrote there."""
     for line in lines:
         try:
             event = _event(line)
-        except (ValueError, RecursionError):  # what msgspec finds wrong is a ValueError
+        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
             continue
-        if is_no_option(event.conversation_id or ""):  # it becomes an argument
+        if is_no_option(event.conversation_id or ""):  # the id becomes an argument
             yield event
 
 
 def _event(line: bytes) -> Event:
     try:
         return _EVENTS.decode(line)
-    except ValueError:  # half a character in an escape, for one, is JSON to Python and not to msgspec
+    except ValueError:  # half a surrogate pair, for example, is JSON to Python but not to msgspec
         return convert(json.loads(line), Event)

@@ -1,4 +1,4 @@
-"""Ids and branches of builders, by type; the caller reserves the first free one."""
+"""Ids and branches of builders, for each kind of task; the caller reserves the first free one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _GIVEN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}")
 _DRAWS = 50
 _WORDS, _WORDS_LENGTH = 4, 32
 _SLUG_LENGTH = 40
-# Words that tell two tasks apart in no case.
+# Words that never distinguish two tasks.
 _LEFT_OUT = frozenset(("a", "an", "and", "for", "in", "of", "on", "the", "to", "with"))
 _LISTED = 20
 _NO_SPECS = "There are no specs yet; one is a file like codev/specs/0001-greeting.md."
 
 
 class Name(Struct, frozen=True):
-    """What a builder will be called."""
+    """The id and branch of a new builder."""
 
     id: str
     branch: str
@@ -50,7 +50,7 @@ class Spec(Struct, frozen=True):
 
 
 def draw_suffix() -> str:
-    """Four characters of [a-z0-9], evenly drawn."""
+    """Four random characters of [a-z0-9], each equally likely."""
     letters = ""
     while len(letters) < 4:
         value = os.urandom(1)[0]
@@ -68,7 +68,7 @@ def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
 
 
 def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
-    """`fix-login-redirect-x9k2`: the first words of a task; without a word that an id can hold, as usual."""
+    """`fix-login-redirect-x9k2`: the first words of a task; the usual names if no word fits in an id."""
     plain = unicodedata.normalize("NFKD", text[:500]).encode("ascii", "ignore").decode().lower()
     words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _LEFT_OUT]
     slug = "-".join(words[:_WORDS])[:_WORDS_LENGTH].strip("-")
@@ -76,7 +76,7 @@ def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
 
 
 def slug_names(text: str) -> Iterator[Name]:
-    """`003-login-t012-x9k2`: what the work is called."""
+    """`003-login-t012-x9k2`: the name of the work, and a suffix."""
     slug = re.sub(r"[^a-z0-9]+", "-", text[:200].lower()).strip("-")[-_SLUG_LENGTH:].strip("-")
     return _drawn(slug or "item")
 
@@ -87,7 +87,7 @@ def issue_names(kind: str, number: int) -> Iterator[Name]:
 
 
 def given_name(name: str) -> Name:
-    """The one its user wants."""
+    """The name that the user chose."""
     if not _GIVEN_NAME.fullmatch(name):
         raise UsageError(
             f"--name {name!r:.80} cannot be the name of a builder",
@@ -104,7 +104,7 @@ def _drawn(prefix: str, draw: Draw = draw_suffix) -> Iterator[Name]:
 
 
 def protocol_names(protocol: str, epoch: int) -> Iterator[Name]:
-    """A taken second moves on to the next free one."""
+    """If the second is taken, the next free one is used."""
     while True:
         yield Name(f"{protocol}-{epoch}", f"builder/protocol-{protocol}-{epoch}")
         epoch += 1
@@ -122,14 +122,14 @@ def first_free(names: Iterator[Name], is_taken: Callable[[Name], bool]) -> Name:
 
 
 def list_specs(file_names: Iterable[str]) -> list[Spec]:
-    """Those of the files of codev/specs that are specs: not README.md."""
+    """The specs among the files of codev/specs; README.md is not one."""
     return [Spec(*match.groups()) for name in sorted(file_names) if (match := _SPEC_FILE.fullmatch(name))]
 
 
 def find_spec(project: str, file_names: list[str]) -> Spec:
-    """The spec a project id means: as written, or as a number (`9` for `0009`) when only one fits.
+    """The spec that a project id means: as written, or as a number (`9` for `0009`) if only one fits.
 
-    The file's name, with or without its directory, means it, too: that is what a shell completes.
+    The file's name, with or without its directory, is accepted too: that is what a shell completes.
     """
     specs = list_specs(file_names)
     file = project.removeprefix("codev/specs/").removesuffix(".md")
@@ -150,7 +150,7 @@ def find_spec(project: str, file_names: list[str]) -> Spec:
     raise NotFound(
         f"No spec for project {project} under codev/specs/",
         why=_what_there_is(listed, named) if listed else _NO_SPECS,
-        # a number that looks alike is another project: named above, and not to be run unread
+        # a number that only looks alike is another project: it was named above, and must not run unread
         hint=f"af spawn --project {close}" if close and not project.isdecimal() else see,
     )
 
@@ -166,7 +166,7 @@ def _same_number(left: str, right: str) -> bool:
 
 
 def require_protocol(name: str, known: list[str]) -> str:
-    """Its name as written under codev/protocols/, whatever the case of the request."""
+    """The protocol's name as written under codev/protocols/, whatever the case of `name`."""
     sound = [one for one in known if _NAME.fullmatch(one)]
     alike = [one for one in sound if one.lower() == name.lower()]
     if name in sound or len(alike) == 1:

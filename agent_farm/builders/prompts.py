@@ -1,4 +1,4 @@
-"""The first message a builder's runtime gets, by type."""
+"""The first message to a builder's runtime, for each kind of task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def task_prompt(text: str, files: Sequence[str] = ()) -> str:
 
 
 def protocol_prompt(name: str, args: Args = None, subject: str | None = None) -> str:
-    """`subject` is what the protocol is run for: a spec, or an issue."""
+    """`subject` is what the protocol is run for: a spec or an issue."""
     parts = [f"You are running the {name} protocol.", subject, args_block(args)]
     return "\n\n".join(part for part in [*parts, f"Start by reading {protocol_path(name)}"] if part)
 

@@ -1,4 +1,4 @@
-"""What checks found about a builder's work: kept beside its run, and shown with its age."""
+"""What checks found out about a builder's work: stored with its run, and shown with its age."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNS = {"proven": "✓", "flagged": "!"}
 
 
 class Flag(Struct, frozen=True):
-    """What a person should look at in the diff; `line` is 0 where it is about all of the file."""
+    """Something in the diff that a person should look at; `line` is 0 if it concerns the whole file."""
 
     kind: str
     file: str
@@ -28,7 +28,7 @@ class Flag(Struct, frozen=True):
 
 
 class CheckFacts(Struct, frozen=True):
-    """One check on the work merged into its target."""
+    """The result of one check on the work merged into its target."""
 
     name: str
     command: str
@@ -43,11 +43,11 @@ class CheckFacts(Struct, frozen=True):
 
 
 class Proof(Struct, frozen=True):
-    """Of the commit `work` merged into `target`, which is the tip of the branch `into`.
+    """The result for the commit `work` merged into `target`, which is the tip of the branch `into`.
 
-    `state` is `proven` when there are commits, nothing is uncommitted, every check passed on both together
-    and the diff has no flags; `flagged` when only flags stand against it; else it names the first thing that
-    does. `stale`: one of both has moved since, or other checks are declared.
+    `state` is `proven` when there are commits, nothing is uncommitted, every check passed on the two merged,
+    and the diff has no flags; `flagged` when only flags stand against it; otherwise it names the first thing
+    that does. `stale`: the work or the target has moved since, or the declared checks have changed.
     """
 
     state: ProofState
@@ -66,12 +66,12 @@ class Proof(Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Every check, as it stands now; whether the diff weakens them is for a person to say."""
+        """Whether every check passed and still counts; a person judges whether the diff weakens them."""
         return self.state in _SIGNS
 
     @property
     def mark(self) -> str:
-        """One sign for a line of a table: ✓, ! for flagged, in brackets once stale, or ✗."""
+        """One sign for a line of a table: ✓, ! for flagged, either in brackets once stale, or ✗."""
         if self.state in ("uncommitted", "empty"):
             return ""
         if self.state == "stale":
@@ -80,7 +80,7 @@ class Proof(Struct, frozen=True):
         return _SIGNS.get(self.state) or ("✗!" if self.flags else "✗")
 
     def judged_now(self, *, work: str | None, target: str | None, changed: bool) -> Proof:
-        """The proof for what is checked out now; None if that is unknown."""
+        """The proof for what is checked out now; None stands for unknown."""
         if work is not None and work != self.work:
             why = "the work has moved"
         elif target is not None and target != self.target:
@@ -94,7 +94,7 @@ class Proof(Struct, frozen=True):
         return self._stale(why)
 
     def under(self, commands: Sequence[str] | None) -> Proof:
-        """The proof under these commands of the checks; None if they are unknown."""
+        """The proof if `commands` are the declared checks; None stands for unknown."""
         ran = [check.command for check in self.checks]
         wanted = list(commands or ())
         if commands is None or not ran or ran == (wanted if self.passed else wanted[: len(ran)]):
@@ -102,7 +102,7 @@ class Proof(Struct, frozen=True):
         return self._stale("the checks have changed")
 
     def _stale(self, why: str) -> Proof:
-        """The first reason stays."""
+        """A proof that is stale already keeps its first reason."""
         if self.state == "stale":
             return self
         return msgspec.structs.replace(self, state="stale", reason=f"{why}; it was {self.state}")

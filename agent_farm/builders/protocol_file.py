@@ -44,7 +44,7 @@ class ProtocolFile(Struct, frozen=True):
         return tuple(phase.id for phase in self.phases)
 
     def checks(self) -> Iterator[tuple[str, str]]:
-        """Commands that any work can be checked with: not those about one project or a pull request."""
+        """Commands that any work can be checked with, not those about one project or pull request."""
         if self.defaults:
             yield from self.defaults.checks.items()
         for phase in self.phases:

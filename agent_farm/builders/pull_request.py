@@ -1,4 +1,4 @@
-"""A builder's pull request as of the last look at the forge, kept beside its run."""
+"""A builder's pull request as of the last look at the forge, stored with its run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_farm.builders.ref_names import ObjectName
 
 
 class PullRequest(Struct, frozen=True):
-    """`number` is null from the push of its branch until it is open; `state` is as of `at`."""
+    """`number` is null between the push of the branch and the opening; `state` is as of `at`."""
 
     forge: Annotated[Literal["gh", "glab"], Meta(description="The forge's command-line program")]
     number: int | None
@@ -28,12 +28,12 @@ class PullRequest(Struct, frozen=True):
 
     @property
     def landed_commit(self) -> str | None:
-        """The work that landed through it, in whatever form the forge merged it."""
+        """The commit of the work that landed through it, in whatever form the forge merged it."""
         return self.head if self.state == "merged" and self.into == self.base else None
 
     @property
     def tracked(self) -> str:
-        """The remote-tracking branch of what was pushed: work does not land there."""
+        """The remote-tracking branch of what was pushed; work does not land on it."""
         return f"refs/remotes/{self.remote}/{self.branch}"
 
     @property

@@ -1,4 +1,4 @@
-"""One builder on record: what `af` decided about it, and how that is written down and believed again."""
+"""One builder on record: what `af` decided about it, how that is stored, and how it is checked when read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
 RecordState = Literal["queued", "creating", "running", "stopped", "failed"]
 TASK_TEXT_KEPT = 500
 
-# Records are input from outside: what becomes a path, a ref or an argument has the form that af gives it.
+# Records are outside input: whatever becomes a path, a ref or an argument must look as af would write it.
 _Word = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")]
 _Moment = Annotated[str, Meta(pattern=r"\A[0-9T:.+Z-]+\Z")]
 _Run = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8,64}\Z")]
@@ -47,30 +47,30 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     created_at: _Moment
     state: RecordState
     reason: str | None
-    # What a later start of the same builder needs to be like the first.
+    # What a later start of the same builder needs in order to be like the first.
     run: _Run
     socket: str
     permissions: str
     subdirectory: str
     new_branch: bool
     ephemeral: bool
-    # The address of the issue it works on.
+    # The address of the issue that it works on.
     issue: str | None = None
-    # Those (A,B) whose work has to land before this one starts; the builder on whose branch this one stands.
+    # Builders (A,B) whose work has to land before this one starts; the builder on whose branch it is based.
     after: str | None = None
     stack: str | None = None
-    # The item it was spawned from: the file or tracker, its key and its title, with # between them.
+    # The item it was spawned from: the file or tracker, the item's key and its title, separated by #.
     source: str | None = None
     # The parts of the user's own configuration that it may use.
     unlocked: tuple[_Word, ...] = ()
-    # Those of its protocol, and the one that it reported last.
+    # The phases of its protocol, and the one that it reported last.
     phases: tuple[_Word, ...] = ()
     phase: _Word | None = None
-    # The directories of a sparse checkout; none: all that the main checkout has.
+    # The directories of a sparse checkout; if empty, everything that the main checkout has.
     sparse: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """What could do harm where it is used, and is no matter of its letters alone."""
+        """Refuses values that could do harm where they are used and that their type does not rule out."""
         for name, good in (
             ("branch", is_branch_name(self.branch)),
             ("subdirectory", self.subdirectory == "" or is_below(self.subdirectory)),
@@ -89,7 +89,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def awaits(self) -> tuple[str, ...]:
-        """Those whose work has to land before it starts."""
+        """The builders whose work has to land before this one starts."""
         return tuple(self.after.split(",")) if self.after else ()
 
     @property
@@ -104,7 +104,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return " ".join([how or "shell", *_shown(self.protocol_args or {})])
 
     def _phase(self) -> list[str]:
-        """`plan 2/5`, once it has reported that."""
+        """`plan 2/5`, once the builder has reported a phase."""
         if self.phase not in self.phases:
             return []
         return [str(self.phase), f"{self.phases.index(self.phase) + 1}/{len(self.phases)}"]
@@ -126,7 +126,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def stored_record(record: BuilderRecord, paths: FarmPaths) -> dict[str, Any]:
-    """What is written down of it: no path that the farm's place and the id give, since farms are moved."""
+    """What is stored: no path that follows from the id and the farm's place, since farms are moved."""
     document = record.to_json()
     del document["worktree"]
     if record.prompt_file is not None:
@@ -152,9 +152,10 @@ def record_from_json(id: str, document: object, paths: FarmPaths) -> BuilderReco
 
 
 def _here(record: BuilderRecord, paths: FarmPaths) -> BuilderRecord:
-    """With what the farm's place gives; records of earlier versions hold it as it was back then.
+    """The record with paths of this farm's place; records of earlier versions hold those of back then.
 
-    In place, as nobody else has it yet: a status reads hundreds, and another one would be looked at again.
+    Changes `record` itself, which nobody else holds yet: a status reads hundreds, and a copy would be checked
+    again.
     """
     structs.force_setattr(record, "worktree", f"{paths.worktrees}/{record.id}")
     if record.session != paths.session(record.id) and record.session not in paths.sessions(record.id):

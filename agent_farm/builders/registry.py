@@ -23,9 +23,10 @@ VERSION = 1
 
 
 class Records(dict[str, BuilderRecord]):
-    """By builder id. `unreadable` are those that cannot be read, and why; `kept` is what is stored of them.
+    """Records by builder id. `unreadable` are the ids whose record cannot be read, with the reason; `kept`
+    holds what is stored of those.
 
-    They are builders all the same: their ids are taken, and they are written back as they are.
+    Unreadable ones are builders all the same: their ids are taken, and they are written back unchanged.
     """
 
     def __init__(self, other: Records | None = None) -> None:
@@ -35,7 +36,7 @@ class Records(dict[str, BuilderRecord]):
 
     @property
     def ids(self) -> set[str]:
-        """All that are taken."""
+        """All ids that are taken."""
         return {*self, *self.unreadable}
 
     def match(self, prefix: str) -> BuilderRecord:
@@ -61,7 +62,7 @@ class _Memory:
 
 @lru_cache(maxsize=4)
 def _memory_of(file: Path, former: tuple[str, ...], called: str) -> _Memory:
-    """Records name their session by what the farm is and was called."""
+    """Cached by what the farm is and was called, since the records name their sessions by that."""
     return _Memory()
 
 
@@ -73,7 +74,7 @@ class Registry(Struct, frozen=True):
         return self.paths.registry
 
     def read(self) -> Records:
-        """All records as of one moment; no lock is needed, since the file is replaced whole."""
+        """All records as of one moment. Takes no lock, since the file is always replaced as a whole."""
         try:
             content = read_own(self.path)
         except FileNotFoundError:
@@ -84,7 +85,7 @@ class Registry(Struct, frozen=True):
         return Records(seen.records)
 
     def ids(self) -> Collection[str]:
-        """All that are taken, without a look at the records."""
+        """All ids that are taken, without reading the records."""
         try:
             return self._documents(read_own(self.path)).keys()
         except FileNotFoundError:
@@ -92,7 +93,7 @@ class Registry(Struct, frozen=True):
 
     @contextmanager
     def edit(self) -> Iterator[Records]:
-        """The records under the lock; what the block left in them is stored when it ends well."""
+        """The records under the lock; what they hold at the end of the block is stored, unless it raised."""
         with file_lock(self.path.with_suffix(".lock")):
             records = self.read()
             before = dict(records)
@@ -106,7 +107,7 @@ class Registry(Struct, frozen=True):
         return record
 
     def drop(self, *ids: str) -> None:
-        """Without an error where there is none."""
+        """Ids that have no record are ignored."""
         with self.edit() as records:
             for id in ids:
                 records.pop(id, None)
@@ -130,7 +131,7 @@ class Registry(Struct, frozen=True):
         seen = self._memory.seen or _Seen(b"", Records(), {})
         known, stored = Records(records), dict[str, Raw]()
         for id, document in list(records.kept.items()):
-            if id in records:  # it was put there anew
+            if id in records:  # it has been added again
                 del known.kept[id], known.unreadable[id]
             else:
                 stored[id] = _encoded(document)
@@ -169,7 +170,7 @@ class Registry(Struct, frozen=True):
 def _encoded(document: object) -> Raw:
     try:
         return Raw(msgspec.json.encode(document))
-    except UnicodeEncodeError:  # bytes of a name that are no UTF-8, which Python's own JSON knows
+    except UnicodeEncodeError:  # bytes of a name that are not UTF-8, which Python's own JSON can encode
         return Raw(json.dumps(document).encode())
 
 

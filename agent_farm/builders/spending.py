@@ -1,4 +1,4 @@
-"""What a builder has used, step by step: differences between what its runtime says after each turn."""
+"""What a builder has used, turn by turn: differences between the totals that its runtime reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_farm.own_files import read_own
 
 
 class Spent(Struct, frozen=True):
-    """In one turn of the start `run`; `cost` is None where the runtime does not say it."""
+    """What one turn of the start `run` used; `cost` is None if the runtime does not report it."""
 
     at: float
     run: str
@@ -26,7 +26,7 @@ class Spent(Struct, frozen=True):
 
 
 class _Told(Struct, frozen=True):
-    """The sum of a conversation so far."""
+    """The total of a conversation so far."""
 
     at: Moment
     run: str = ""
@@ -49,14 +49,14 @@ def load_spending(path: Path) -> list[Spent]:
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[_Told]:
-    """A line that was cut short, or that somebody scribbled there, is passed over."""
+    """Skips lines that were cut short or that somebody else wrote there."""
     for line in lines:
-        with suppress(ValueError, RecursionError):  # what msgspec finds wrong is a ValueError
+        with suppress(ValueError, RecursionError):  # msgspec's errors are ValueErrors
             yield convert(json.loads(line), _Told)
 
 
 def _differences(told: Iterable[_Told]) -> Iterator[Spent]:
-    """A file that is new, or was truncated, is read from its beginning."""
+    """A total that restarts, as that of a new or truncated conversation, counts from zero."""
     before = _NOTHING
     for now in told:
         goes_on = (

@@ -1,4 +1,4 @@
-"""One word for how a builder is, with where it comes from and how old it is. Never a guess."""
+"""A builder's state in one word, with its source and its age. Never a guess."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATES: tuple[State, ...] = get_args(State)
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
 ALIVE = frozenset({"preparing", "working", "waiting", "limited", "idle", "interrupted"})
 BUSY = ("preparing", "working")
-# States that need a person, the most urgent first.
+# States that need a person, most urgent first.
 NEEDS_YOU = ("waiting", "interrupted", "failed", "lost", "unknown")
 CUT_SHORT = "its turn was cut short"
 QUEUED_FOR_BUILD = "queued for build"
@@ -39,8 +39,8 @@ QUEUED_FOR_BUILD = "queued for build"
 class Status(Struct, frozen=True):
     """`source` is hook, launcher, process or screen; `at` is seconds since the epoch, or None.
 
-    `event` is the report it comes from, where it comes from one. `cut_short` says that it ended, or came
-    back, in the middle of a turn.
+    `event` is the report that the state comes from, if there is one. `cut_short` says that the builder ended,
+    or came back, in the middle of a turn.
     """
 
     state: str
@@ -57,7 +57,7 @@ class Status(Struct, frozen=True):
 
 
 class PaneView(Struct, frozen=True):
-    """tmux's view of one builder: `known` is False if it could not be asked."""
+    """tmux's view of one builder: `known` is False if tmux could not be asked."""
 
     known: bool
     exists: bool = False
@@ -66,7 +66,7 @@ class PaneView(Struct, frozen=True):
 
 
 def judge(record: BuilderRecord, pane: PaneView, report: Report, exit: Exit | None, *, now: float) -> Status:
-    """Join what was decided, what was reported and what is there."""
+    """Combines what was decided, what was reported and what exists."""
     status = _judge(record, pane, report.state, exit, now)
     return _with_open_turn(status, report.open, record.run) if report.open else status
 
@@ -98,7 +98,7 @@ def _judge(
 
 
 def _with_open_turn(status: Status, turn: Event, run: str) -> Status:
-    """A builder that stopped or died in the middle of a turn is marked so, and stays so once it is back."""
+    """Marks a builder that stopped or died in the middle of a turn, even once it is back."""
     if status.state in ("stopped", "lost", "failed"):
         why = f"{status.reason}; {CUT_SHORT}" if status.reason else CUT_SHORT
         return replace(status, cut_short=True, reason=why)

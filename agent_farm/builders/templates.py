@@ -20,9 +20,9 @@ _DEEPEST = 8
 
 
 class Template(Struct):
-    """`read` gives the text of an included file by the name it has in the template, or raises.
+    """`read` returns the text of an included file by its name in the template, or raises.
 
-    `used` are the first words of all names that the template knows, whether they have a value or not.
+    `used` holds the first words of all names in the template, whether or not they have a value.
     """
 
     name: str
@@ -31,14 +31,14 @@ class Template(Struct):
     _parts: int = 0
 
     def render(self, text: str, values: Values) -> str:
-        """A name without a value is empty. What is left of blocks that fell out closes up."""
+        """Names without a value are empty. Empty lines that left-out blocks leave in a row become one."""
         rendered = "".join(self._render(text, values, self.name, 0))
         if len(rendered) > _MOST_CHARACTERS:
             raise self._wrong(f"The result has {len(rendered)} characters.")
         return re.sub(r"\n{3,}", "\n\n", rendered).strip()
 
     def _render(self, text: str, values: Values, file: str, depth: int) -> Iterator[str]:
-        shown = [True]  # one for each open block, and the text itself
+        shown = [True]  # one for each open block, and one for the text itself
         end = 0
         for tag in _TAG.finditer(text):
             if shown[-1]:

@@ -1,1 +1,1 @@
-"""What places builders on machines and reaches them: plain machines, or Ray, which programs alone import."""
+"""What places builders on machines and reaches them: plain machines, or Ray, which only programs import."""

@@ -1,5 +1,5 @@
-"""The certificates of a cluster, tried before Ray gets them: it would take minutes to say that it cannot
-connect, and not say why."""
+"""Tests the certificates of a cluster before Ray gets them: Ray would need minutes to report that it
+cannot connect, and would not say why."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agent_farm.errors import AgentFarmError, Overdue, Unreachable
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 
-TLS_FILES = ("ca.crt", "tls.crt", "tls.key")  # as a Kubernetes secret has them
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"  # what gRPC begins with, and its settings
+TLS_FILES = ("ca.crt", "tls.crt", "tls.key")  # the names that a Kubernetes secret uses
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"  # how gRPC begins, with its settings
 HEAD_SECONDS = 5.0
 _HINT = "af fleet status"
 _SETTINGS = 4  # the type of the first frame that a server answers with
 
 
 def require_tls(directory: str, host: str | None = None) -> Path:
-    """The directory, whose files fit together, hold today, and name `host`."""
+    """The directory, if its files match each other, are valid today, and name `host`."""
     place = Path(directory)
     missing = [name for name in TLS_FILES if not (place / name).is_file()]
     if not place.is_absolute() or missing:
@@ -39,8 +39,8 @@ def require_tls(directory: str, host: str | None = None) -> Path:
 
 
 def require_head(cluster: str, tls: str, seconds: float, own: str | None = None) -> None:
-    """It answers as gRPC does, with TLS or without it, and takes the certificate in `tls`, which names this
-    machine's address: `own`, or that by which it reaches the head."""
+    """Check that the head answers like gRPC, with TLS or without, and accepts the certificate in `tls`, which
+    has to name this machine's address: `own`, or the one that it reaches the head from."""
     host, _, port = cluster.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=seconds) as plain:
@@ -76,7 +76,7 @@ def _problem_with_tls(plain: socket.socket, place: Path, host: str) -> str | Non
 
 
 def _answers(connection: socket.socket) -> bool:
-    """Whether the other end greets as gRPC does; with TLS it is only now that a certificate is refused."""
+    """Whether the other end greets as gRPC does; only this shows whether TLS rejects our certificate."""
     try:
         connection.sendall(_PREFACE)
         head = connection.recv(9)
@@ -94,12 +94,12 @@ def _context(place: Path, side: int) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """In the place of a question at the terminal."""
+    """Instead of a question at the terminal."""
     raise ValueError("The key is encrypted, which Ray cannot read.")
 
 
 def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str | None) -> None:
-    """In memory, with itself: each end then has verified the other's certificate, as in the cluster."""
+    """A TLS handshake in memory: each end verifies the other's certificate, as in the cluster."""
     client_side.check_hostname = host is not None
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_side.wrap_bio(back, there, server_hostname=host)

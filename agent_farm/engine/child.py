@@ -14,8 +14,8 @@ from agent_farm.asked_program import AskedProgram
 from agent_farm.errors import Overdue, Unreachable
 from agent_farm.own_process import python_argv
 
-NAMES = "AF_NODE_VARIABLES"  # of a node: what its user had set, before an engine added its own
-_OF_AN_ENGINE = ("RAY_", "AF_RUN", "AF_BUILDER_ID", NAMES)  # with its keys; no builder sees them
+NAMES = "AF_NODE_VARIABLES"  # on a node: the variables that its user had set before an engine added its own
+_OF_AN_ENGINE = ("RAY_", "AF_RUN", "AF_BUILDER_ID", NAMES)  # with an engine's keys; no builder sees them
 
 Begun = Callable[["subprocess.Popen[bytes]"], None]
 
@@ -23,7 +23,7 @@ Begun = Callable[["subprocess.Popen[bytes]"], None]
 def answer_here(
     data: bytes, seconds: float, environ: Mapping[str, str] | None = None, begun: Begun = lambda process: None
 ) -> Iterator[bytes]:
-    """The lines of `af fleet answer`; it ends, with what it started in its session, once nobody listens."""
+    """The lines that `af fleet answer` prints; its session is ended once nobody listens."""
     process = subprocess.Popen(
         python_argv("agent_farm.cli.main", "fleet", "answer"),
         stdin=subprocess.PIPE,
@@ -68,7 +68,7 @@ def _clean(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Nothing where it has ended."""
+    """Does nothing if it has ended."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,6 +1,7 @@
-"""What an engine is: it knows how much room each machine has, keeps room for a builder, and carries calls.
+"""What an engine promises: it knows each machine's room, reserves slots for builders, and carries calls.
 
-It keeps nothing that cannot be lost: who is where is on record at home, what a builder is on its machine.
+It keeps nothing that must not be lost: the farm at home records where each builder is, and a builder's
+machine what it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ NO_LIMIT = 1_000_000
 
 
 class Room(Struct, frozen=True):
-    """A machine that the engine believes to be reachable, and how many builders it takes."""
+    """A machine that the engine considers reachable, and how many builders it takes."""
 
     host: str
     slots: int
@@ -31,22 +32,26 @@ class Room(Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """A slot is held under a name, which is that of one builder of one farm."""
+    """Each slot is held under a name, which stands for one builder of one farm."""
 
     def capacity(self) -> tuple[Room, ...]: ...
 
     def place(self, name: str, host: str | None, avoided: Collection[str] = ()) -> str:
-        """The machine that holds a slot for it from now on: that one, or any with room but those avoided.
-        Asked again, it is the same slot. NoRoom, or NotFound for a machine that there is not."""
+        """Reserve a slot for `name` on `host`, or on any machine with room except `avoided`; returns the
+        machine.
+
+        Asked again, it returns the same slot. NoRoom, or NotFound for an unknown machine.
+        """
         ...
 
     def release(self, name: str) -> None:
-        """Nothing where it holds none."""
+        """Does nothing if the name holds no slot."""
         ...
 
     def drain(self, name: str, host: str) -> None:
-        """The machine takes no new slots while anybody asks for that, each under a name; the slots it holds
-        stay. NotFound for an unknown machine. A machine that dies and comes back is still draining.
+        """Give the machine no new slots while at least one name asks for that; the slots it holds stay.
+
+        NotFound for an unknown machine. A machine that dies and comes back is still draining.
         """
         ...
 
@@ -55,11 +60,13 @@ class Engine(Protocol):
         ...
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
-        """The lines that `af fleet answer` prints there when it reads `data`. It begins at most once.
-        Unreachable where it has not ended well within that time: whatever was begun then ends there. Its
-        `began` is False where nobody there has read `data`, or will."""
+        """The lines that `af fleet answer` prints there when it reads `data`. It is started at most once.
+
+        Unreachable if it has not ended well within `seconds`: whatever was started is then ended. The error's
+        `began` is False if nobody there has read `data`, or ever will.
+        """
         ...
 
     def places(self) -> Mapping[str, str | None]:
-        """The machine that holds a slot for each name; None where it is gone, and no call reaches it."""
+        """The machine that holds the slot of each name; None if it is gone and no call reaches it."""
         ...

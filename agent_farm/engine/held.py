@@ -1,4 +1,4 @@
-"""A Ray cluster for commands, without Ray: they ask its holder, which is started if necessary."""
+"""A Ray cluster for commands that do not import Ray: they ask its holder, which is started if necessary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agent_farm.errors import AgentFarmError, LockTaken, Overdue, Unreachable, e
 _START_SECONDS = 90.0
 _SECONDS = 60.0
 _LATE_SECONDS = 90.0
-_HURRY_SECONDS = 10.0  # a caller with less time gets the earlier answer, and others keep asking
+_HURRY_SECONDS = 10.0  # a caller with less time gets the previous answer, and others keep asking
 _HINT = "af fleet status"
 
 
@@ -60,7 +60,7 @@ class Held(Struct, frozen=True):
         return iter(self._ask(asked, seconds + _LATE_SECONDS).lines)
 
     def end(self) -> None:
-        """Its holder, if there is one."""
+        """End its holder, if there is one."""
         with suppress(OSError, EOFError), self._connected() as connection:
             connection.settimeout(_SECONDS)
             say(connection, Question("end"))
@@ -110,7 +110,7 @@ class Held(Struct, frozen=True):
             return self._connected()
         with file_lock(self._socket.with_suffix(".start"), wait=seconds):
             with suppress(ConnectionRefusedError, FileNotFoundError):
-                return self._connected()  # somebody else was first
+                return self._connected()  # somebody else was faster
             try:
                 self._start(until)
             except Unreachable as error:
@@ -139,7 +139,7 @@ class Held(Struct, frozen=True):
         with process.stdout as said:
             is_late = not select.select([said], [], [], _left(until))[0]
             if not is_late and said.readline() == b"ready\n":
-                process.returncode = 0  # it outlives this process, which has nothing to wait for
+                process.returncode = 0  # it outlives this process, which need not wait for it
                 return
         process.kill()
         process.wait()

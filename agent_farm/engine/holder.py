@@ -1,6 +1,6 @@
 """A program that holds the connection to one Ray cluster; commands ask it through a socket of this user's.
 
-It ends by itself when nobody has asked for a while, and with the node that it is connected to.
+It ends by itself when nobody has asked for a while, and when the node that it is connected to ends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Holder:
                     told = (error.code, error.what, error.why, error.hint)
                     began = getattr(error, "began", True)
                     said = Said(problem=Problem(*told, began))
-                except Exception as error:  # Ray raises what it likes; the command has to hear of it
+                except Exception as error:  # Ray raises anything; the command has to be told
                     said = Said(problem=Problem("unreachable", "Ray failed", _first_line(error)))
                 say(connection, said)
                 if asked.do == "end":
@@ -75,7 +75,7 @@ class Holder:
             with self._places:
                 return Said(host=engine.place(asked.name, asked.host, asked.avoided))
         if asked.do == "release":
-            with self._places:  # after a place that somebody has not waited for
+            with self._places:  # after a `place` whose caller did not wait for it
                 engine.release(asked.name)
         elif asked.do in ("drain", "undrain"):
             assert asked.host
@@ -92,7 +92,7 @@ class Holder:
 
 
 def _is_there(connection: socket.socket) -> bool:
-    """A command that was ended has closed its end; nothing else comes after its question."""
+    """Whether the command still waits: it sends nothing more, and closes its end when it ends."""
     return not select.select([connection], [], [], 0)[0]
 
 

@@ -1,5 +1,5 @@
-"""What a command and the holder of a Ray connection say to each other: one question and one answer, on a unix
-socket that is this user's alone."""
+"""The protocol between a command and the holder of a Ray connection: one question and one answer, on a Unix
+socket that only this user can open."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 
 def require_own_peer(connection: socket.socket) -> None:
-    """Except on Linux this relies on the socket's directory, which nobody else can enter."""
+    """Except on Linux, this relies on the socket's directory, which nobody else can enter."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return

@@ -15,7 +15,7 @@ from agent_farm.errors import Overdue, Unreachable
 
 
 class NodeAgent:
-    """Its methods are called at the same time, from many threads."""
+    """Its methods are called concurrently, from many threads."""
 
     def __init__(self) -> None:
         self._private = X25519PrivateKey.generate()
@@ -26,7 +26,7 @@ class NodeAgent:
         return self._private.public_key().public_bytes_raw()
 
     def answer(self, token: str, sealed: bytes, seconds: float) -> tuple[list[bytes], str | None, bool]:
-        """The lines, why they ended, and whether that was the time limit."""
+        """The lines, why they ended early if they did, and whether the time limit was the reason."""
         data = opened(self._private, sealed)
         if data is None:
             return [], "The call was sealed for another agent", False
@@ -41,7 +41,7 @@ class NodeAgent:
         return lines, None, False
 
     def end(self, token: str) -> None:
-        """A call that was given up, even if it arrives later."""
+        """Give up a call, even if it arrives later."""
         self._ended.add(token)
         if process := self._running.get(token):
             end_group(process)

@@ -34,7 +34,7 @@ LOOPBACK = "127.0.0.1"
 _UP = b"Ray runtime started"
 _START_SECONDS = 180.0
 _END_SECONDS = 30.0
-_STORE_BYTES = 100_000_000  # of objects in memory; commits travel in pieces far smaller than that
+_STORE_BYTES = 100_000_000  # for objects in memory; commits travel in much smaller pieces
 _NO_PORT = ("--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0")
 
 
@@ -45,8 +45,8 @@ def running_node() -> Node | None:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """While this is held, no node runs here and nobody else starts one; otherwise the token is that of the
-    running node.
+    """While this is held, no node runs here and nobody else starts one. If a node already runs, yields its
+    token.
     """
     make_directory(state_directory())
     busy = LockTaken("Another af command starts a node here", hint="af fleet status")
@@ -99,7 +99,7 @@ def _start(words: Sequence[str], cluster: str, host: str | None, name: str, slot
     node = Node(process.pid, cluster, name, tls)
     store(node_file(), node)
     _wait_for(process, place)
-    process.returncode = 0  # it outlives this process, which has nothing to wait for
+    process.returncode = 0  # it outlives this process, which need not wait for it
     return node
 
 
@@ -118,7 +118,7 @@ def _wait_for(process: subprocess.Popen[bytes], place: Path) -> None:
 
 
 def end_node() -> Node | None:
-    """The node that ran here. Builders are not its processes, and continue."""
+    """Returns the node that ran here. Builders are not its processes and keep running."""
     node = read_node()
     if node is None:
         return None
@@ -130,7 +130,7 @@ def end_node() -> Node | None:
 
 
 def _end(pid: int | None, place: Path) -> None:
-    """Asks first; then ends every process with the node's directory on its command line."""
+    """Asks it to end first; then ends every process with the node's directory on its command line."""
     if pid is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)
@@ -152,7 +152,7 @@ def _signal(place: Path, number: int) -> None:
 
 
 def _processes(place: Path) -> list[int]:
-    """Of this user, with `place` or a path below it among its arguments. Linux only; elsewhere none."""
+    """This user's processes with `place` or a path below it as an argument. Linux only; elsewhere none."""
     found, wanted = [], re.compile(re.escape(os.fsencode(place)) + rb"[/\0]")
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Machines that nothing watches over: this one, and those that are reached by ssh."""
+"""The engine without a cluster: this machine, and those that are reached by ssh."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Ask = Callable[[bytes, float], Iterator[bytes]]
 
 @dataclass(frozen=True)
 class PlainMachine:
-    ask: Ask | None = None  # None where only its room is looked at
+    ask: Ask | None = None  # None if only its room is needed
     slots: int = NO_LIMIT
 
 
 @dataclass(frozen=True)
 class Plain:
-    """`held`: which name has a slot on which machine; `drained`: who drains which. Whoever has made this
-    keeps both."""
+    """`held`: which name has a slot on which machine; `drained`: who drains which machine. The caller
+    stores both."""
 
     machines: Mapping[str, PlainMachine]
     held: MutableMapping[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Plain:
 def choose(
     rooms: tuple[Room, ...], host: str | None, now: str | None = None, avoided: Collection[str] = ()
 ) -> str:
-    """Where it is, that machine, or of the others the one with most room."""
+    """The machine that already holds the slot, the one asked for, or the one with most room."""
     known = [room for room in rooms if host in (None, room.host)]
     if now is not None and any(room.host == now for room in known):
         return now

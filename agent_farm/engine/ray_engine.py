@@ -1,4 +1,4 @@
-"""Ray as an engine. Imported by the holder alone: it takes 80 MB and ends its process when a node dies."""
+"""Ray as an engine. Only the holder imports it: it takes 80 MB and ends its process when a node dies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GONE = ("REMOVED",)
 
 
 class RayEngine:
-    """What `Engine` promises, for a process that is a driver of the cluster."""
+    """Implements `Engine` for a process that is a driver of the cluster."""
 
     def __init__(self, cluster: str) -> None:
         stay_on_loopback()
@@ -56,7 +56,7 @@ class RayEngine:
         return tuple(room for room in rooms if room.slots or room.taken)
 
     def place(self, name: str, host: str | None, avoided: Collection[str] = ()) -> str:
-        """Ray itself keeps the slot on that node: when it dies, it moves nowhere."""
+        """Ray keeps the slot on that node; when the node dies, the slot does not move."""
         full = set(avoided)
         while True:
             nodes = self._nodes()
@@ -77,7 +77,7 @@ class RayEngine:
             )
             if group.wait(timeout_seconds=_PLACE_SECONDS):
                 return chosen
-            remove_placement_group(group)  # another farm was first
+            remove_placement_group(group)  # another farm was faster
             full.add(chosen)
 
     def release(self, name: str) -> None:
@@ -85,7 +85,7 @@ class RayEngine:
             remove_placement_group(get_placement_group(name))
 
     def drain(self, name: str, host: str) -> None:
-        """Ray's own draining of a node cannot be taken back, and ends what runs there."""
+        """Ray's own draining of a node cannot be undone, and ends what runs there."""
         _require(self._nodes(), host)
         _internal_kv_put(f"{_DRAINING}{host}/{name}", b"", namespace=_NAMESPACE)
 
@@ -103,7 +103,7 @@ class RayEngine:
     def call(
         self, host: str, data: bytes, *, seconds: float, wanted: Callable[[], bool] = lambda: True
     ) -> Iterator[bytes]:
-        """`wanted`: whether somebody still waits for it."""
+        """`wanted` says whether somebody still waits for the answer."""
         token = secrets.token_hex(8)
         try:
             agent, key = self._agent(host, min(seconds, _AGENT_SECONDS))
@@ -128,7 +128,7 @@ class RayEngine:
             raise kind(f"{host} {'is late' if is_late else 'broke off'}", why=problem)
 
     def _agent(self, host: str, seconds: float) -> tuple[Any, bytes]:
-        """Found by its name or made, and asked for its key: one that does not answer has begun nothing."""
+        """The machine's agent, found by name or created, and its key. Before it answers, no call begins."""
         for is_last in (False, True):
             node = self._nodes().get(host)
             if node is None:
@@ -151,7 +151,7 @@ class RayEngine:
         raise AssertionError
 
     def _nodes(self) -> dict[str, dict[str, Any]]:
-        """Those that are alive, by the name they were given or that of their machine."""
+        """The nodes that are alive, by their given name or the name of their machine."""
         found: dict[str, dict[str, Any]] = {}
         for node in sorted(ray.nodes(), key=lambda node: str(node["NodeID"])):
             if node["Alive"]:
@@ -161,7 +161,7 @@ class RayEngine:
         return found
 
     def _held(self) -> dict[str, str]:
-        """The node that each slot is on; "" where Ray has put it on none yet."""
+        """The node of each slot; "" if Ray has not placed it yet."""
         return {
             one["name"]: next(iter(one["bundles_to_node_id"].values()), "")
             for one in placement_group_table().values()

@@ -1,4 +1,4 @@
-"""Where what a user has of Ray lies: its token, the node that was started here, sockets with short paths."""
+"""Where a user's files for Ray are: the token, the node that was started here, sockets with short paths."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agent_farm.errors import AgentFarmError, ToolMissing
 from agent_farm.own_files import read_own, require_own_directory
 from agent_farm.paths import user_state_directory
 
-_LONGEST = 40  # of a directory in which Ray makes sockets, whose paths may have 107 characters
+_LONGEST = 40  # characters of a directory in which Ray creates sockets, whose paths may have 107
 _TOKEN_BYTES = 32
 
 
 class Node(Struct, frozen=True):
-    """The node of a cluster that was started here. `tls` is a directory with TLS_FILES, or ""."""
+    """The node of a cluster that was started on this machine. `tls` is a directory with TLS_FILES, or ""."""
 
     pid: int
     cluster: str
@@ -59,7 +59,7 @@ def read_node() -> Node | None:
 
 
 def run_directory() -> Path:
-    """Of this user alone; another state directory has another one."""
+    """Only this user can enter it; each state directory has its own."""
     short = hashlib.sha256(os.fsencode(state_directory())).hexdigest()[:6]
     bases = (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp")
     places = (Path(base) / f"ray-{os.geteuid()}-{short}" for base in bases if base and os.path.isabs(base))
@@ -70,7 +70,7 @@ def run_directory() -> Path:
 
 
 def make_token() -> None:
-    """The token of clusters that this user starts, created once; never that of a cluster that was joined."""
+    """The token of clusters that this user starts, created once; never that of a cluster one has joined."""
     own = state_directory() / "own-token"
     try:
         token = read_own(own, secret=True)
@@ -93,7 +93,7 @@ def store_token(token: str) -> None:
 
 
 def ray_environment(tls: str) -> dict[str, str]:
-    """Variables of Ray for every process of ours that talks to a cluster; the token itself is in none."""
+    """Variables of Ray for each of our processes that talks to a cluster; none of them contains the token."""
     found = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "token",

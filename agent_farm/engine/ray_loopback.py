@@ -1,4 +1,4 @@
-"""Keeps 127.0.0.1: Ray replaces it by an address of the network, and then listens on all of them."""
+"""Keeps 127.0.0.1: Ray replaces it with an address on the network, and then listens on all addresses."""
 
 from __future__ import annotations
 

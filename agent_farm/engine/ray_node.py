@@ -1,4 +1,4 @@
-"""A program: a node of a Ray cluster on this machine, for as long as it runs."""
+"""A program that is a node of a Ray cluster on this machine, for as long as it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_farm.engine.ray_files import node_lock
 
 
 def main(arguments: list[str]) -> int:
-    """The arguments of `ray start`."""
+    """`arguments` are those of `ray start`."""
     with file_lock(node_lock(), wait=0):
         from ray.scripts.scripts import start
 

@@ -1,4 +1,4 @@
-"""What is asked of a machine travels sealed: an engine's logs, object store and spill files hold no key."""
+"""Encrypts what is asked of a machine, so that an engine's logs, object store and spill files hold no key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-_NONCE = bytes(12)  # each message has a key of its own
+_NONCE = bytes(12)  # safe, since each message has a key of its own
 _LENGTH = 32
 
 
@@ -21,7 +21,7 @@ def seal(public: bytes, data: bytes) -> bytes:
 
 
 def opened(private: X25519PrivateKey, sealed: bytes) -> bytes | None:
-    """None for what was sealed for another, or changed on its way."""
+    """None if it was sealed for somebody else, or changed on its way."""
     sender, text = sealed[:_LENGTH], sealed[_LENGTH:]
     public = private.public_key().public_bytes_raw()
     try:

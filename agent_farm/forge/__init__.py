@@ -1,1 +1,1 @@
-"""GitHub and GitLab, through the programs their users have: `gh` and `glab`."""
+"""GitHub and GitLab, through their own programs: `gh` and `glab`."""

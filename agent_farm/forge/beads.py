@@ -20,7 +20,7 @@ _FREE = ("--status", "open", "--assignee", "")
 
 
 def bead(root: Path, id: str) -> Item:
-    """A closed issue counts as done; one that somebody works on does not."""
+    """A closed issue counts as done; one that somebody is working on does not."""
     found = _items(_bd(root, id).ask("show", id, "--json", what=f"read {id}"))
     if not found:
         raise ForgeError(f"bd knows no {id}", hint="bd ready")
@@ -28,13 +28,13 @@ def bead(root: Path, id: str) -> Item:
 
 
 def ready_beads(root: Path) -> list[Item]:
-    """Issues that bd reports as ready and that nobody works on: some versions list those, too."""
+    """Issues that bd reports as ready and nobody is working on: some versions list the latter too."""
     many = ("ready", "--limit", str(MOST_ITEMS), "--json")
     return _items(_bd(root).ask(*many, what="list what is ready"), state="open")
 
 
 def claim(root: Path, id: str) -> None:
-    """Refused where somebody else was faster: bd then prints no issue, and some versions end with 0."""
+    """Refused if somebody else was faster: bd then prints no issue, and some versions still exit with 0."""
     if not _bd(root, id).run("update", id, "--claim", "--json", what=f"claim {id}").strip():
         raise ForgeError(
             f"{id} is already claimed",
@@ -57,7 +57,7 @@ def close(root: Path, id: str, builder: str) -> None:
 
 
 def _bd(root: Path, id: str | None = None) -> ForgeCli:
-    """To be asked about the issue of that id, where there is one."""
+    """`bd`, to be asked about the issue of that id if there is one."""
     if id is not None and not _ID.fullmatch(id):
         raise UsageError(f"{id!r:.80} is not an issue of beads", hint="bd ready")
     program = shutil.which("bd")
@@ -67,7 +67,7 @@ def _bd(root: Path, id: str | None = None) -> ForgeCli:
 
 
 def _items(answer: object, *, state: str | None = None) -> list[Item]:
-    """An object or a list of them, bare or with the version of its form, as bd's versions have it."""
+    """Versions of bd answer with an object or a list of them, bare or beside a format version."""
     if isinstance(answer, Mapping) and "data" in answer:
         answer = answer["data"]
     rows = answer if isinstance(answer, list) else [answer]

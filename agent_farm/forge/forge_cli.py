@@ -1,4 +1,4 @@
-"""Which of `gh` and `glab` speaks for this repository, and how it is run: without a shell, within a bound."""
+"""Which of `gh` and `glab` serves this repository, and how it is run: without a shell, with a time limit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUIET = {
 
 
 class ForgeError(AgentFarmError):
-    """`gh`, `glab` or `bd` said no; `why` has its own words."""
+    """`gh`, `glab` or `bd` failed; `why` has its own words."""
 
     code = "forge"
 
@@ -47,7 +47,7 @@ class ForgeCli:
     root: Path
 
     def ask(self, *args: str, what: str) -> object:
-        """What it prints as JSON; ForgeError, which says that it could not do `what`, in all other cases."""
+        """What it prints, parsed as JSON; otherwise ForgeError, which says that it could not do `what`."""
         output = self.run(*args, what=what)
         try:
             return json.loads(output)
@@ -76,7 +76,7 @@ class ForgeCli:
 
 
 def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    """Once it has ended, or it and what it started has been ended after its time, or by Ctrl-C."""
+    """The process after it has ended, or has been ended with its children on time-out or Ctrl-C."""
     with subprocess.Popen(
         argv,
         cwd=cwd,
@@ -96,7 +96,7 @@ def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]
 
 
 def choose_forge(root: Path, remote_url: str | None, *, setting: str | None) -> ForgeCli:
-    """The setting's program, else the one for the remote's host, else the only one installed."""
+    """The program of the setting, else the one for the remote's host, else the only one installed."""
     host = host_of(remote_url)
     wanted = setting or next((name for name, word in _NAMES.items() if word.lower() in (host or "")), None)
     installed = {name: path for name in _NAMES if (path := shutil.which(name))}
@@ -118,7 +118,7 @@ def choose_forge(root: Path, remote_url: str | None, *, setting: str | None) -> 
 
 
 def host_of(url: str | None) -> str | None:
-    """`git@github.com:owner/name.git` and `https://github.com/owner/name` alike; None for a directory."""
+    """Reads `git@github.com:owner/name.git` and `https://github.com/owner/name`; None for a directory."""
     if not url or url.startswith(("/", ".", "file:")):
         return None
     found = _HOST.match(url)
@@ -126,13 +126,13 @@ def host_of(url: str | None) -> str | None:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The user's own, with its logins; what would have git answer for another repository is left out."""
+    """The user's own, with its logins, but without what would make git answer for another repository."""
     kept = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
     return kept | _QUIET
 
 
 def words_of(value: object, *path: str) -> str:
-    """The text at that place of a JSON document, "" where there is none."""
+    """The text at that path of a JSON document, "" if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""An issue of a forge as a task. What people wrote on a tracker is data: it is fenced off, never obeyed."""
+"""An issue of a forge as a task. What people wrote on a tracker is data: it is quoted, never obeyed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Comment(Struct, frozen=True):
 
 
 class Issue(Struct, frozen=True):
-    """`body` and `comments` are as people wrote them, without characters that a terminal obeys."""
+    """`body` and `comments` are as people wrote them, without characters that control a terminal."""
 
     number: int
     title: str
@@ -41,7 +41,7 @@ class Issue(Struct, frozen=True):
 
     @property
     def quoted(self) -> str:
-        """All of it between two lines that its text cannot hold."""
+        """The issue between two marker lines that its text cannot contain."""
         parts = [_cut(self.body, _MOST_BODY) or "(It has no description.)"]
         kept, left_out = _newest(self.comments)
         if left_out:
@@ -56,7 +56,7 @@ class Issue(Struct, frozen=True):
 
 
 def issue_number(reference: str) -> int:
-    """Of `42`, `#42` or the issue's address."""
+    """The number in `42`, `#42` or the issue's address."""
     found = _REFERENCE.fullmatch(reference.strip()) or _URL.fullmatch(reference.strip())
     if found is None:
         raise UsageError(
@@ -93,7 +93,7 @@ def _of_github(number: int, found: object) -> Issue:
 
 
 def _of_gitlab(number: int, found: object) -> Issue:
-    """glab gives the issue as GitLab's API does, comments as `Notes`; what GitLab noted is left out."""
+    """glab prints what GitLab's API returns, with comments as `Notes`; GitLab's own are left out."""
     comments = [
         Comment(
             _line(words_of(one, "author", "username")), words_of(one, "created_at"), words_of(one, "body")
@@ -113,7 +113,7 @@ def _issue(number: int, found: object, body: str, url: str, comments: Sequence[C
 
 
 def plain_text(text: str) -> str:
-    """Without what a terminal obeys."""
+    """`text` without characters that control a terminal."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     kept = "".join(char for char in lines if char in "\n\t" or char.isprintable())
     return kept.strip()
@@ -128,7 +128,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _newest(comments: Sequence[Comment]) -> tuple[list[Comment], int]:
-    """The last ones that fit, in their order, and how many do not."""
+    """The last comments that fit, in order, and how many do not fit."""
     kept, room = list[Comment](), _MOST_COMMENTS
     for one in reversed(comments):
         room -= len(one.body)

@@ -1,4 +1,4 @@
-"""Pull requests of GitHub, merge requests of GitLab: a branch's, opened, updated and read."""
+"""Pull requests of GitHub and merge requests of GitLab: opening, updating and reading that of a branch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_BODY = 60_000  # GitHub takes 65,536 characters
 
 
 class Request(Struct, frozen=True):
-    """`head` is the commit that the forge has of it, `into` the branch it is meant for there."""
+    """`head` is the commit that the forge has of it, `into` the branch that it would be merged into."""
 
     number: int
     url: str
@@ -32,7 +32,7 @@ class Request(Struct, frozen=True):
 
 
 def requests_of(cli: ForgeCli, branch: str) -> list[Request]:
-    """Of a branch of this repository itself, the newest first: a fork may have one of the same name."""
+    """Those of a branch of this repository, newest first; a fork's branch of the same name is left out."""
     what = f"look for pull requests of {branch}"
     if cli.name == "gh":
         asked = ["pr", "list", f"--head={branch}", "--state", "all", "--limit", _MOST, "--json", _FIELDS]
@@ -73,7 +73,7 @@ def update_request(cli: ForgeCli, number: int, title: str, body: str) -> None:
 
 
 def _with_body(cli: ForgeCli, asked: tuple[str, ...], body: str, what: str) -> None:
-    """Through a file, since an argument could be mistaken for an option."""
+    """Passes the body in a file, since an argument could be mistaken for an option."""
     with tempfile.TemporaryDirectory(prefix="af-pr-") as scratch:
         file = Path(scratch, "body.md")
         file.write_text(_cut(body), encoding="utf-8", errors="replace")

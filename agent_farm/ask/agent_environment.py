@@ -1,4 +1,4 @@
-"""The environment of an agent: by name, with all that the user's own login to that CLI may need.
+"""The environment of an agent: variables by name, with all that the user's own login to its CLI may need.
 
 Why by name: docs/decisions/0010-environment-of-ask.md.
 """
@@ -13,7 +13,7 @@ from agent_farm.runtimes.environment import allowed_environment
 
 INSIDE = "AF_INSIDE_ASK"
 
-# How the user's machine reaches the network and where the user's CLIs keep their logins.
+# How this machine reaches the network, and where the user's CLIs keep their logins.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 _USER = (
@@ -23,7 +23,7 @@ _USER = (
 
 
 def agent_environment(source: Mapping[str, str], command: str, passes: Iterable[str]) -> dict[str, str]:
-    """What `command` gets of `source`; `passes` are more names, with `*` at the end for a family of them."""
+    """The part of `source` that `command` gets; `passes` are more names, which may end in `*`."""
     found = cli_of(command)
     own: tuple[str, ...] = ()
     if found:
@@ -38,7 +38,7 @@ def user_variables(source: Mapping[str, str]) -> Iterator[str]:
 
 
 def require_outside(source: Mapping[str, str]) -> None:
-    """An agent that answers a question does not ask one: that would be a loop."""
+    """Refuses an agent that is answering a question itself: asking another would be a loop."""
     if source.get(INSIDE):
         raise AgentFarmError(
             "af ask and af chat cannot run inside an answer of their own",

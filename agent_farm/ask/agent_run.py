@@ -1,7 +1,7 @@
-"""An agent that answers: its output becomes progress for the user, and finally the answer.
+"""Running an agent: its output becomes progress for the user, and finally the answer.
 
-A CLI that has to keep quiet until its answer is there is asked for its events instead. Output in which no
-answer is found is taken as it is, so that another version's plain answer is still an answer.
+A CLI that prints nothing until its answer is complete is asked for its events instead. Output without a
+recognizable answer is taken as it is, so that another version's plain answer still counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 
 
 class AgentFailed(AgentFarmError):
-    """The agent ran and ended badly; its own words are part of the message."""
+    """The agent ran and failed; its own words are part of the message."""
 
     code = "agent-failed"
 
@@ -40,7 +40,7 @@ class AgentFailed(AgentFarmError):
 
 
 class Transcript:
-    """Listens to an agent, reports what it does, and that it is alive while it is silent."""
+    """Reads an agent's output, reports what it does, and says that it is alive while it is silent."""
 
     def __init__(
         self, parser: LineParser | None, narrate: Narrate, clock: Callable[[], float] = time.monotonic
@@ -51,7 +51,7 @@ class Transcript:
         self._calls = 0
 
     def hear(self, line: str) -> str | None:
-        """A line with its end; why the agent need not go on."""
+        """Takes a line with its line end; returns why the agent may be stopped early, if it may."""
         self._raw.append(line)
         if self._parser is None:
             return None
@@ -77,7 +77,7 @@ class Transcript:
 
     @property
     def failure(self) -> str | None:
-        """What the agent itself said went wrong; events without an answer among them are no answer."""
+        """What the agent itself said went wrong, or that its events contain no answer."""
         if self._parser is None:
             return None
         if self._parser.failure:
@@ -93,9 +93,9 @@ class Transcript:
 
 
 def run_agent(agent: Agent, launch: Launch, given: bytes, narrate: Narrate, timeout: float | None) -> str:
-    """The answer. AgentFailed with its own words when it ends badly; TimedOut after `timeout` seconds.
+    """The answer. AgentFailed with the agent's own words when it fails; TimedOut after `timeout` seconds.
 
-    No process of it is left afterwards, nor `launch.cwd` should this process be killed.
+    None of its processes is left afterwards, nor is `launch.cwd` if this process is killed.
     """
     transcript = Transcript(parser_of(agent.output, launch), narrate)
     command = Command(launch.argv, launch.cwd, launch.env, given, scratch=launch.cwd, timeout=timeout)
@@ -112,7 +112,7 @@ def run_agent(agent: Agent, launch: Launch, given: bytes, narrate: Narrate, time
 
 
 def parser_of(output: str, launch: Launch) -> LineParser | None:
-    """Reads the events that `output` names; None for plain text."""
+    """The parser for the events that `output` names; None for plain text."""
     found = next((cli for cli, ask in answering_clis() if ask.output == output != "text"), None)
     if found is None:
         return None
@@ -158,7 +158,7 @@ async def _run(command: Command, transcript: Transcript) -> Ended:
 
 
 def _plain(text: str) -> str:
-    """Without colours and cursor movements."""
+    """`text` without colours and cursor movements."""
     return _ESCAPE.sub("", text)
 
 

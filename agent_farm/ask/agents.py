@@ -1,4 +1,4 @@
-"""What an agent is: two command templates and what its process gets. The shipped ones are runtimes."""
+"""What an agent is: two command templates and what its process gets. The shipped agents are runtimes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _Words = str | tuple[str, ...] | None
 
 
 class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A template is split into an argv before anything is filled in, and never meets a shell.
+    """A template is split into an argv before anything is filled in, and never reaches a shell.
 
-    `stdin` is the file `ask` gives as standard input, `passes` are variables of the user's that it may
-    have. `output` says what its standard output is: `text` is the answer as it stands, the others are
-    event streams from which progress and the answer are read. `each_source` is added once for each source,
-    with its path for `{path}`.
+    `stdin` is the file that `ask` gives as standard input, `passes` are variables of the user's that the
+    agent may have. `output` says what its standard output is: with `text` it is the answer, the other values
+    are event streams from which progress and the answer are read. `each_source` is added once for each
+    source, with the source's path for `{path}`.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def agent_from(name: str, entry: Any) -> Agent:
-    """The agent of one entry of `agents`; ValueError says what is wrong with it, and where."""
+    """The agent of one entry of `agents`; ValueError says what is wrong with it and where."""
     if isinstance(entry, Mapping):
         entry = {**_as_ours(entry), "name": name}
     try:
@@ -84,20 +84,20 @@ def shipped_agents() -> dict[str, Agent]:
 
 
 def answering_clis() -> Iterator[tuple[Cli, Ask]]:
-    """Every description that says how it answers a question."""
+    """Every CLI whose description says how it answers a question."""
     for cli in (*(get_adapter(name).cli for name in ADAPTERS), CURSOR):
         if cli.ask:
             yield cli, cli.ask
 
 
 def cli_of(command: str) -> tuple[Cli, Ask] | None:
-    """The one whose program that is, in an agent of the user's own, too."""
+    """The CLI that `command` runs, also in an agent that the user defined."""
     program = PurePath(command).name
     return next(((cli, ask) for cli, ask in answering_clis() if cli.binary == program), None)
 
 
 def _as_ours(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As lctx itself writes it: `commands.ask`, `commands.chat` and `addDirFlag`."""
+    """Reads an entry in lctx's own form too: `commands.ask`, `commands.chat` and `addDirFlag`."""
     if not isinstance(entry.get("commands"), Mapping):
         return entry
     kept = {key: value for key, value in entry.items() if key not in ("commands", "addDirFlag", "mcp")}

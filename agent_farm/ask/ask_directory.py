@@ -1,4 +1,4 @@
-"""What an agent sees: a throw-away directory with its sources, and what a command template may say of it."""
+"""The throw-away directory that an agent sees, with its sources, and the placeholders of its command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPY_LIMIT = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Placeholders:
-    """`values` are asked for when they occur; a word with one of `lists` in it becomes one word per item."""
+    """`values` are computed when they occur; a word with one of `lists` in it becomes one word per item."""
 
     values: Mapping[str, Callable[[], str]]
     lists: Mapping[str, tuple[str, ...]]
@@ -30,7 +30,7 @@ class Placeholders:
         return tuple(filled for word in words for filled in self._words(word))
 
     def text(self, word: str) -> str:
-        """For where there is room for one value: a list is joined by commas."""
+        """`word` filled in where there is room for one value: a list is joined by commas."""
         return self._fill(word, {name: ",".join(items) for name, items in self.lists.items()})
 
     def _words(self, word: str) -> Iterable[str]:
@@ -42,7 +42,7 @@ class Placeholders:
         return [self._fill(word, {listed[0]: item}) for item in self.lists[listed[0]]]
 
     def _fill(self, word: str, items: Mapping[str, str]) -> str:
-        """Braces that are no placeholder stay, and what is filled in is not looked at again."""
+        """Unknown placeholders stay, and what is filled in is not expanded again."""
         known = "|".join(map(re.escape, {**self.values, **items}))
 
         def value(match: re.Match[str]) -> str:
@@ -54,7 +54,7 @@ class Placeholders:
 
 @dataclass(frozen=True, slots=True)
 class AskDirectory:
-    """The directory of one run with its sources; `readable` is where each is best read from."""
+    """The directory of one run with its sources; `readable` is the best path to read each source from."""
 
     path: Path
     sources: tuple[Source, ...]
@@ -71,11 +71,11 @@ class AskDirectory:
         )
 
     def source_paths(self) -> str:
-        """Where each is best read from: tools that search do not follow links."""
+        """The best path to read each source from: tools that search do not follow links."""
         return "\n".join(f"- {source.name}: {self.readable[source.name]}" for source in self.sources)
 
     def placeholders(self, program: str, env: Mapping[str, str]) -> Placeholders:
-        """Those of every agent, and those that the description of `program` brings."""
+        """The placeholders of every agent, and those that the description of `program` adds."""
         directories = tuple(str(self.readable[item.name]) for item in self.sources if item.kind != "file")
         found = cli_of(program)
         own = found[1].placeholders if found else {}
@@ -102,7 +102,7 @@ class AskDirectory:
         return self.prompt_file
 
     def _no_servers(self) -> Path:
-        """For a CLI that refuses a file without the key."""
+        """For a CLI that refuses a file without this key."""
         file = self._scratch() / "no-servers.json"
         file.write_text('{"mcpServers": {}}\n')
         return file
@@ -115,7 +115,7 @@ class AskDirectory:
 
 @contextmanager
 def ask_directory(sources: tuple[Source, ...], tmp: Path) -> Iterator[AskDirectory]:
-    """The directory with everything but the prompt in it; gone on every way out."""
+    """The directory with everything in it but the prompt; it is always removed at the end."""
     with throwaway_directory(tmp) as path:
         for name, content in _configurations():
             (path / name).parent.mkdir(mode=0o700, exist_ok=True)
@@ -126,12 +126,12 @@ def ask_directory(sources: tuple[Source, ...], tmp: Path) -> Iterator[AskDirecto
 
 
 def _configurations() -> Iterator[tuple[str, str]]:
-    """Of all CLIs, for an agent of the user's own may start any."""
+    """For all CLIs, since an agent of the user's own may start any of them."""
     yield from (file for _, ask in answering_clis() for file in ask.files.items())
 
 
 def _readable(directory: Path, source: Source) -> Path:
-    """A file is copied to where every CLI may read it: not all follow a link out of their directory."""
+    """A file is copied to where every CLI may read it: some follow no links out of their directory."""
     if source.kind != "file":
         return Path(os.path.realpath(source.path))
     target = directory / COPIES / source.name / source.path.name

@@ -1,4 +1,4 @@
-"""An agent in the user's own terminal, in the process group that the shell has put in front."""
+"""Runs an agent in the user's own terminal, in the foreground process group."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _GRACE_SECONDS = 3.0
 
 
 def run_in_terminal(launch: Launch) -> int:
-    """Exit code of the agent, with stdin, stdout and stderr as they are here; negative for a signal.
+    """Exit code of the agent, which gets our stdin, stdout and stderr; negative if a signal ended it.
 
-    Keys that interrupt or suspend reach the agent, and this process only as far as the shell wants it
-    stopped. On any way out nothing of the agent is left running (Linux; elsewhere the agent itself is ended).
+    Keys that interrupt or suspend reach the agent; they suspend this process only as far as the shell needs
+    it stopped. In the end nothing of the agent is left running (on Linux; elsewhere only the agent itself is
+    ended).
     """
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # not SIG_IGN: it would be inherited
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # the agent would inherit SIG_IGN
     others = live_children()
     adopts = adopt_orphans(True)
     try:
@@ -37,7 +38,7 @@ def run_in_terminal(launch: Launch) -> int:
 
 
 def _end(child: subprocess.Popen[bytes], others: list[int] | None) -> None:
-    """`others` are children of this process from before; None where orphans are not handed to it."""
+    """`others` are children that this process had before; None where orphans are not handed to it."""
     if others is not None:
         end_children(_GRACE_SECONDS, spare=others)
         adopt_orphans(False)

@@ -1,4 +1,4 @@
-"""Signals that end this program, turned into exceptions, so that everything is put away on the way out."""
+"""Turns signals that end this program into exceptions, so that everything is cleaned up on the way out."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def ending_cleanly() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not stop the putting away."""
+    """A second Ctrl-C does not interrupt the cleaning up."""
     with _handlers(dict.fromkeys(_ALL, _nothing)):
         yield
 
 
 def run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """As asyncio.run; SIGTERM and SIGHUP cancel the work, as Ctrl-C does, and are raised at its end."""
-    import asyncio  # only a question needs it
+    """Like asyncio.run, but SIGTERM and SIGHUP cancel the work like Ctrl-C, and are raised at its end."""
+    import asyncio  # needed only by questions
 
     received: list[int] = []
 
@@ -79,4 +79,4 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """Wait until everything is put away."""
+    """Ignores the signal until everything is cleaned up."""

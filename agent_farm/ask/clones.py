@@ -1,4 +1,4 @@
-"""Clones of git sources: ours to make, to update and to discard, but never with somebody's work in them.
+"""Clones of git sources: ours to make, update and discard, but never with somebody's work in them.
 
 A clone holds one commit, checked out detached from `refs/remotes/origin/lctx`. Links in it are plain files
 (`core.symlinks=false`), so that a hostile repository cannot point into the user's home.
@@ -35,7 +35,7 @@ _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 
 @contextmanager
 def make_clone(source: Source, narrate: Narrate) -> Iterator[None]:
-    """A complete clone at `source.path`; taken back when the body fails, and never left half made."""
+    """Make a complete clone at `source.path`; removed if the body raises, and never left half made."""
     _require_pin(source)
     make_directory(source.path.parent)
     with ending_cleanly(), file_lock(_lock_of(source.path)):
@@ -61,7 +61,7 @@ def make_clone(source: Source, narrate: Narrate) -> Iterator[None]:
 
 
 def update_clone(source: Source, narrate: Narrate) -> None:
-    """Fetch and check out what the pin means now; refused when somebody worked in the clone."""
+    """Fetch and check out what the pin means now; refused if somebody has worked in the clone."""
     _require_pin(source)
     with ending_cleanly(), file_lock(_lock_of(source.path)):
         if work := find_work(source.path):
@@ -135,7 +135,7 @@ def _fetch_and_check_out(clone: Path, source: Source, narrate: Narrate) -> None:
 
 
 def _fetch(clone: Path, source: Source, narrate: Narrate) -> str:
-    """The commit to check out, fetched with as little history as the remote allows."""
+    """Returns the commit to check out, fetched with as little history as the remote allows."""
     if source.commit is None:
         _fetch_ref(clone, source.branch or "HEAD", narrate, "--depth=1")
         return _REF
@@ -171,7 +171,7 @@ def _fetch_ref(clone: Path, ref: str, narrate: Narrate, *options: str, into: str
 
 
 def _paced(narrate: Narrate) -> Narrate:
-    """Percentages at most once a second: git says each of them."""
+    """Passes on percentages at most once a second: git prints every single one."""
     shown = time.monotonic()
 
     def show(line: str) -> None:
@@ -209,7 +209,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def _discard_leftovers(path: Path) -> None:
-    """What a killed clone left; the lock says that no other one of this name is at work."""
+    """Removes what a killed clone left; the caller's lock proves that nobody else is making this clone."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}\.(?:new|old)")
     for leftover in path.parent.iterdir():
         if ours.fullmatch(leftover.name) and not leftover.is_symlink():

@@ -1,7 +1,7 @@
-"""`config.json`: the agents, the sources and groups of sources of one user.
+"""`config.json`: one user's agents, sources and groups of sources.
 
-A missing file means the shipped agents and no sources. What lctx itself writes to the same place is read, and
-written back in the form it had. Keys this version does not know are kept.
+A missing file means the shipped agents and no sources. A file in lctx's own form is read, and written back
+in that form. Keys that this version does not know are kept.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def config_directory() -> Path:
 
 
 class ConfigManager:
-    """The file is read again only when it has changed: two processes see each other's changes."""
+    """Reads the file again only when it has changed, so that processes see each other's changes."""
 
     def __init__(self, path: Path | str | None = None) -> None:
         self.path = Path(path) if path is not None else config_directory() / "config.json"
@@ -61,12 +61,12 @@ class ConfigManager:
         return self._document.default_agent
 
     def agent_for(self, runtime: str | None) -> str:
-        """The default agent, unless it is the shipped one and the farm's runtime is another."""
+        """The user's default agent; without one, that of the farm's runtime, or the shipped default."""
         default = self.default_agent
         return runtime if runtime and default == DEFAULT_AGENT and runtime in shipped_agents() else default
 
     def agent(self, name: str | None = None) -> Agent:
-        """The agent of that name, or the default one; an entry of the file replaces a shipped one whole."""
+        """The agent of that name, or the default one; an entry of the file replaces a whole shipped agent."""
         wanted = name or self.default_agent
         if not self.is_shipped(wanted):
             return self._agent(wanted)
@@ -81,7 +81,7 @@ class ConfigManager:
 
     @property
     def agent_names(self) -> list[str]:
-        """The shipped ones first."""
+        """Shipped agents come first."""
         return list(dict.fromkeys([*shipped_agents(), *self._document.agents]))
 
     def is_shipped(self, name: str) -> bool:
@@ -89,7 +89,7 @@ class ConfigManager:
 
     @property
     def sources_directory(self) -> Path:
-        """Where clones lie; lctx lets its user choose."""
+        """Where clones are kept; lctx lets its user choose."""
         given = self._document.clones
         return Path(given).expanduser() if given else self.directory / "sources"
 
@@ -103,7 +103,7 @@ class ConfigManager:
         return {name: group.sources for name, group in self._document.groups.items()}
 
     def change_sources(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Apply `change` to the sources under the file's lock; nothing is written when it raises."""
+        """Apply `change` to the sources under the file's lock; nothing is written if it raises."""
         make_directory(self.directory)
         with self.lock():
             sources = dict(self.sources)
@@ -113,7 +113,7 @@ class ConfigManager:
                 found = [{"name": name, **entry} for name, entry in sources.items()]
             written = {"defaultAgent": DEFAULT_AGENT, "agents": {}, **self._raw, "sources": found}
             text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-            # a config.json that is a link into somebody's dotfiles stays one
+            # a config.json that links into somebody's dotfiles stays a link
             replace_file(self.path.resolve(), text.encode("utf-8", "surrogateescape"))
 
     def lock(self) -> AbstractContextManager[int]:
@@ -143,7 +143,7 @@ class ConfigManager:
 
     def _parse(self) -> Any:
         try:
-            return json.loads(read_plain(self.path))  # the user's own, who may have linked it
+            return json.loads(read_plain(self.path))  # the user's own file, which may be a link
         except FileNotFoundError:
             return {}
         except NotReadable as error:

@@ -1,4 +1,4 @@
-"""The sources of one user: named, kept in config.json; git ones are clones of our own beside it."""
+"""One user's sources, by name in config.json; git sources are clones of our own beside it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Entry(msgspec.Struct, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`path` is what is read: the user's own file or directory, or our clone. `url` is for git alone."""
+    """`path` is what is read: the user's own file or directory, or our clone. `url` is for git only."""
 
     name: str
     kind: Kind
@@ -49,7 +49,7 @@ class Source:
 
     @property
     def problem(self) -> str | None:
-        """None, or why it cannot be read now."""
+        """Why the source cannot be read now, or None."""
         if self.fault:
             return self.fault
         if self.path.is_file() if self.kind == "file" else self.path.is_dir():
@@ -62,7 +62,7 @@ class Source:
 
     @property
     def shown_url(self) -> str | None:
-        """Without a password."""
+        """The URL without a password."""
         return without_password(self.url) if self.url else None
 
 
@@ -76,15 +76,15 @@ class SourcesManager:
         return self.config.sources_directory / "git"
 
     def list(self) -> tuple[Source, ...]:
-        """All of them, or DamagedFile for an entry that is none."""
+        """All sources; DamagedFile if an entry is not a valid one."""
         return tuple(self._source(name, entry) for name, entry in self.config.sources.items())
 
     def overview(self) -> tuple[Source, ...]:
-        """All of them; an entry that is no source is listed with what is wrong with it."""
+        """All sources; an invalid entry is listed with what is wrong with it."""
         return tuple(self._listed(name, entry) for name, entry in self.config.sources.items())
 
     def get(self, name: str) -> Source:
-        """Raises NotFound with the names there are."""
+        """Raises NotFound, which names the existing sources."""
         entries = self.config.sources
         if name not in entries:
             names = [*entries, *self.config.groups]
@@ -96,7 +96,7 @@ class SourcesManager:
         return self._source(name, entries[name])
 
     def require(self, names: Sequence[str]) -> tuple[Source, ...]:
-        """The sources, those of groups too, each once and all readable now."""
+        """The named sources, and those of named groups, each once and all of them readable."""
         groups = self.config.groups
         wanted = [one for name in names for one in groups.get(name, (name,))]
         found = tuple(self.get(name) for name in dict.fromkeys(wanted))
@@ -133,7 +133,8 @@ class SourcesManager:
         return source
 
     def remove(self, name: str) -> Path | None:
-        """Forget it. The user's own files stay; a clone goes, unless it holds work: then where it is kept."""
+        """Forget it. The user's own files stay; a clone is deleted, or if it has work moved to the returned
+        path."""
         source = self.get(name)
         self.config.change_sources(lambda entries: entries.pop(name, None))
         if source.kind != "git":
@@ -141,7 +142,7 @@ class SourcesManager:
         return discard_clone(source)
 
     def update(self, name: str) -> Source:
-        """Bring a git source to what its remote has now; a lost clone is made anew."""
+        """Bring a git source up to date with its remote; a lost clone is made again."""
         source = self.get(name)
         if source.kind != "git":
             raise UsageError(
@@ -179,7 +180,7 @@ class SourcesManager:
             return Source(name, "file", self.config.path, fault=error.why)
 
     def _source(self, name: str, entry: Any) -> Source:
-        """An entry somebody wrote by hand is checked as one of ours would be."""
+        """Checks an entry that somebody wrote by hand like one of ours."""
         try:
             require_name(name)
             found = msgspec.convert(entry, _Entry)

@@ -1,4 +1,4 @@
-"""Ask a question, or chat, about local sources: the user's own CLI in a directory that sees only those."""
+"""Asks a question, or chats, about local sources: the user's own CLI in a directory with only those."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Answer(TypedDict):
 
 
 class SubagentRunner:
-    """`agent` is one of the configuration, its default without one. `narrate` gets progress, line by line."""
+    """`agent` is one of the configuration, or None for the default. `narrate` gets lines of progress."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class SubagentRunner:
         self._environ = os.environ if environ is None else environ
 
     def ask(self, *, sources: Sequence[str], question: str, timeout: float | None = None) -> Answer:
-        """The agent's answer. AgentFailed with its stderr when it ends badly; TimedOut after `timeout` s."""
+        """The agent's answer. AgentFailed with its stderr when it fails; TimedOut after `timeout` seconds."""
         found = self._require(sources)
         require_question(question)
         agent = self.config.agent(self._agent)
@@ -75,7 +75,7 @@ class SubagentRunner:
                 raise
 
     def chat(self, *, sources: Sequence[str]) -> None:
-        """The agent in this terminal, until it ends."""
+        """Runs the agent in this terminal, until it ends."""
         found = self._require(sources)
         agent = self.config.agent(self._agent)
         with self._directory(found) as directory:
@@ -106,7 +106,7 @@ class SubagentRunner:
             yield directory
 
     def _launch(self, agent: Agent, verb: str, directory: AskDirectory) -> tuple[Launch, bytes]:
-        """How it is started, and its standard input."""
+        """The agent's command, and its standard input."""
         words = agent.command(verb)
         env = agent_environment(self._environ, words[0], agent.passes)
         placeholders = directory.placeholders(words[0], env)
@@ -118,13 +118,13 @@ class SubagentRunner:
         return Launch(argv, directory.path, env), given
 
     def _find_program(self, agent: Agent, program: str, env: Mapping[str, str]) -> tuple[str, ...]:
-        """Absolute where it was given as a path; a bare name is found on the agent's own PATH."""
+        """An absolute path if `program` is a path; a bare name is looked up on the agent's own PATH."""
         path = env.get("PATH", os.defpath)
         found = shutil.which(program, path=path)
         if found is not None:
             return (os.path.abspath(found) if os.sep in program else program,)
         known = cli_of(program)
-        if known and os.sep not in program and (bundled := known[0].bundled()):  # as `af run` finds it
+        if known and os.sep not in program and (bundled := known[0].bundled()):  # found as `af run` finds it
             return bundled
         others = [cli.name for cli, _ in answering_clis() if shutil.which(cli.binary, path=path)]
         could = f'{", ".join(others)} could answer: "defaultAgent" in {self.config.path} chooses'

@@ -1,4 +1,4 @@
-"""What a source may be called, and what it points to: a directory, a file, or a git URL."""
+"""What a source may be called, and what it may point to: a directory, a file, or a git URL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def require_name(name: str) -> str:
 
 
 def detect_kind(target: str) -> Kind:
-    """What `target` is; raises when it is nothing that can be a source."""
+    """What kind of source `target` is; raises if it is none."""
     _require_text(target)
     if _HELPER.match(target):
         raise _refused(target, "a git remote helper runs a program of its own")
@@ -84,7 +84,7 @@ def require_git_url(target: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown: a token in it is the user's own business."""
+    """The URL as it may be shown: nobody else should see a token in it."""
     if "://" not in url or "@" not in url:
         return url
     parts = urlsplit(url)

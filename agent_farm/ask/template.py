@@ -1,4 +1,4 @@
-"""The prompt: the user's template, or the packaged one where there is none yet."""
+"""The prompt: the user's template, which starts as a copy of the packaged one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def default_template() -> str:
 
 
 def load_template(config: ConfigManager, narrate: Callable[[str], None]) -> str:
-    """The valid template beside config.json, made from the packaged one when missing."""
+    """The valid template beside config.json, copied from the packaged one if missing."""
     path = config.directory / TEMPLATE_NAME
     text = _read(path)
     if text is None:
@@ -50,7 +50,7 @@ def require_placeholders(text: str, path: Path | None = None) -> None:
 
 
 def fill_template(template: str, *, question: str, sources_list: str, source_paths: str = "") -> bytes:
-    """The placeholders in one pass: what a question contains is never expanded."""
+    """Fills all placeholders in one pass: what a question contains is never expanded."""
     values = {
         "${question}": question,
         "${sourcesList}": sources_list,
@@ -89,5 +89,5 @@ def _create(config: ConfigManager, path: Path, text: str) -> None:
 
 
 def _decoded(data: bytes) -> str:
-    """Every byte survives decoding and encoding."""
+    """Decodes so that every byte survives encoding it again."""
     return data.decode("utf-8", "surrogateescape")

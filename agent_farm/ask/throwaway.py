@@ -1,7 +1,7 @@
-"""The throw-away directory of one run: made, filled, held while it is in use, and removed whatever happens.
+"""The throw-away directory of one run: made, filled, locked while in use, and removed whatever happens.
 
-While a run lives it holds a lock on the directory itself; a directory without one is a leftover of a run that
-was killed. It gets its name only once it is locked, so that no other run can mistake it for a leftover.
+A live run holds a lock on the directory itself; a directory without a lock was left by a run that was
+killed. It gets its name only once it is locked, so that no other run mistakes it for such a leftover.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def throwaway_directory(tmp: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Directories of this user's runs that no live process holds; links are never followed."""
+    """Removes directories of this user's runs that no live process holds; links are never followed."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if _OURS.fullmatch(entry.name) or (_UNFINISHED.fullmatch(entry.name) and _is_old(entry)):
@@ -48,7 +48,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Everything below, links as links; what an agent made read-only goes too."""
+    """Removes everything below, links as links, and also what an agent made read-only."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         for directory, _, _ in os.walk(path, followlinks=False):

@@ -1,4 +1,4 @@
-"""What the board's keys do to builders: each by the verb that every door has."""
+"""What the board's keys do to builders, each through the verb that the command line uses too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Acts(AskingActs):
 
     def __init__(self, screen: BoardScreen) -> None:
         super().__init__(screen)
-        self.task = ""  # of a spawn that failed, or was left with Esc
+        self.task = ""  # the task of a spawn that failed, or that was left with Esc
 
     async def attach(self, chosen: Chosen) -> None:
         self.screen.say(leaving.attach(self.screen.app, self.screen.root, chosen[0]))
@@ -58,7 +58,7 @@ class Acts(AskingActs):
         ids = _ids(chosen)
         if text := await self._written(f"Message to {_names(chosen)}", *ids):
             self.screen.say("Sending …")
-            self.left.pop(ids, None)  # another message to the same may be written while this one is sent
+            self.left.pop(ids, None)  # the next message may be written while this one is being sent
             try:
                 done = await self._ask("send", ids=ids, text=text)
             except BaseException:
@@ -119,7 +119,7 @@ class Acts(AskingActs):
             self.screen.say(*(f"{one.id} landed on {one.into}" for one in done.merged), _told(done.failed))
 
     async def _goes_on_landing(self) -> bool:
-        """A stopped landing comes first: nothing can be put into its queue."""
+        """Offers to resume a stopped landing first: until then nothing can be added to the queue."""
         queue = self.screen.known.landing if self.screen.known else None
         if queue is None or queue.state != "stopped":
             return False
@@ -149,7 +149,7 @@ class Acts(AskingActs):
             self.screen.say(f"{builder.id} goes on")
 
     async def prune(self, chosen: Chosen) -> None:
-        """Obstacles are shown first; a removed builder can be restored."""
+        """Shows obstacles first; a removed builder can be restored."""
         ids = _ids(chosen)
         found = await self._ask_prune(ids, dry_run=True)
         text = Text()
@@ -172,7 +172,7 @@ class Acts(AskingActs):
             return
         self.screen.say("Removing …")
         told = await self._remove(found.would_remove)
-        if key == "D":  # of those alone whose loss was shown
+        if key == "D":  # only those whose loss was shown
             told += await self._remove([one.id for one in found.refused], discard=True)
         self.screen.say(*told)
 
@@ -188,7 +188,7 @@ class Acts(AskingActs):
         ]
 
     async def _ask_prune(self, ids: Sequence[str], **fields: Any) -> Any:
-        """A refusal of a single builder is shown like one of several."""
+        """Shows a refusal of a single builder like one of several."""
         try:
             return await self._ask("prune", ids=ids, stop=True, **fields)
         except AgentFarmError as error:

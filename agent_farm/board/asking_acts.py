@@ -1,4 +1,4 @@
-"""What the acts of every screen need: a box, a verb, the evidence before a yes."""
+"""What the acts of all screens share: opening a box, calling a verb, showing evidence before a yes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class AskingActs:
 
     def __init__(self, screen: KeyedScreen) -> None:
         self.screen = screen
-        self.left: dict[tuple[str, ...], str] = {}  # what was typed for it, and is not done with
+        self.left: dict[tuple[str, ...], str] = {}  # text that was typed but not sent, by what it was for
 
     async def _shown(self, box: ModalScreen[T]) -> T | None:
-        """What is typed from now on is for the box; a question is answered only once it can be read."""
+        """Keys typed from now on go to the box; a question accepts an answer only once it can be read."""
         self.screen.keyed.is_opening = True
         box.call_later(partial(self.screen.keyed.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
         return await self.screen.app.push_screen_wait(box)
 
     async def _written(self, title: str, *about: str) -> str | None:
-        """A line. What is left with Esc, or cannot be done, is there again while it is in `left`."""
+        """One line of text. Text that was left with Esc or could not be sent is offered again next time."""
         box = Line(title, self.left.get(about, ""))
         text = await self._shown(box)
         self.left[about] = box.typed

@@ -1,4 +1,4 @@
-"""The board's order: builders by what they need, then by age; a filter leaves out the rest."""
+"""The board's order: builders by what they need, then by age; a filter hides the rest."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def group_of(builder: BuilderShown) -> str:
 
 
 def _is_proven(builder: BuilderShown) -> bool:
-    """Its work can land, and has not."""
+    """Whether its work can land and has not landed yet."""
     landed = builder.git is not None and bool(builder.git.landed)
     return builder.proof is not None and builder.proof.state == "proven" and not landed
 
 
 def arrange(builders: Iterable[BuilderShown], *, words: str = "", sorting: Sorting = "need") -> list[Group]:
-    """`words` must all be in a builder's id, state, branch, runtime, task or machine."""
+    """All `words` must occur in a builder's id, state, branch, runtime, task or machine."""
     wanted = words.casefold().split()
     found = [one for one in builders if all(word in _searched(one) for word in wanted)]
     if sorting != "need":
@@ -53,7 +53,7 @@ def arrange(builders: Iterable[BuilderShown], *, words: str = "", sorting: Sorti
 
 
 def next_needing(groups: Sequence[Group], current: str | None) -> str | None:
-    """The next builder that needs a person, after the current one and round again."""
+    """The next builder that needs a person, after the current one and then from the top."""
     ids = [one.id for group in groups for one in group.builders]
     start = ids.index(current) + 1 if current in ids else 0
     needing = {one.id for group in groups for one in group.builders if one.status.state in NEEDS_YOU}

@@ -24,7 +24,7 @@ from agent_farm.builders.status import NEEDS_YOU
 from agent_farm.cli.cells import counted
 from agent_farm.operations.shown import BuilderShown
 
-_BESIDE, _BELOW = 120, 24  # columns from which the view stands beside the list, rows from which below it
+_BESIDE, _BELOW = 120, 24  # columns for the view beside the list, rows for it below the list
 _AGES_SECONDS = 5.0
 
 
@@ -132,8 +132,8 @@ class BoardScreen(KeyedScreen):
         self.say_keys()
 
     def act_review(self) -> None:
-        """Of the marked ones; else of all, beginning with the one under the cursor."""
-        from agent_farm.board.review_screen import ReviewScreen  # the board itself paints sooner without it
+        """Review the marked builders, or all, beginning with the one under the cursor."""
+        from agent_farm.board.review_screen import ReviewScreen  # loaded here so that the board paints sooner
 
         marked = tuple(one.id for one in self.chosen) if self.builders.marked else ()
         self.app.push_screen(
@@ -150,7 +150,7 @@ class BoardScreen(KeyedScreen):
     def act_filter(self) -> None:
         line = self.query_one("#filter", Input)
         line.display = True
-        self.set_focus(line)  # at once: the next key is a letter of the filter already
+        self.set_focus(line)  # at once: the next key is already a letter of the filter
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "filter":

@@ -1,4 +1,4 @@
-"""The list of builders: a line each, a cursor that stays with its builder while the others move."""
+"""The list of builders: one line each, and a cursor that stays on its builder while others move."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BuilderList(ScrollView, can_focus=True):
     current: reactive[str | None] = reactive(None)
 
     class Chose(Message):
-        """The cursor has come to another builder, or what is known of it has changed."""
+        """The cursor is on another builder, or something about its builder has changed."""
 
     def __init__(self) -> None:
         super().__init__(id="builders")
@@ -39,14 +39,14 @@ class BuilderList(ScrollView, can_focus=True):
 
     @property
     def chosen(self) -> list[BuilderShown]:
-        """The marked ones, or else the one under the cursor."""
+        """The marked builders, or else the one under the cursor."""
         builders = self.builders
         if self.marked:
             return [one for id, one in builders.items() if id in self.marked]
         return [builders[self.current]] if self.current in builders else []
 
     def show(self, groups: Sequence[Group], landing: Mapping[str, str]) -> None:
-        """If the builder is gone, the cursor stays at its place in the list."""
+        """If its builder is gone, the cursor stays at its place in the list."""
         place = self._ids.index(self.current) if self.current in self._ids else 0
         self.groups, self.landing = groups, landing
         self._lines = lines_of(groups)
@@ -70,7 +70,7 @@ class BuilderList(ScrollView, can_focus=True):
             self.redraw()
 
     def mark_group(self) -> None:
-        """That of the builder under the cursor; not those that are hidden by a filter."""
+        """The group of the builder under the cursor, without builders that a filter hides."""
         groups = ({one.id for one in group.builders} for group in self.groups)
         ids = next((some for some in groups if self.current in some), set[str]())
         self.marked = self.marked - ids if ids <= self.marked else self.marked | ids

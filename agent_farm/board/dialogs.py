@@ -1,4 +1,4 @@
-"""What the board asks in a box: a line of text, a task, a yes with its evidence, an answer to a dialog."""
+"""The board's boxes: a line of text, a task, a yes with its evidence, an answer to a builder's dialog."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Box(Vertical):
 
 
 class Line(ModalScreen[str | None]):
-    """One line of text, or None; `typed` is what stands in it, also once it was left."""
+    """One line of text, or None for Esc; `typed` is the text in the box, even after Esc."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
 
@@ -52,7 +52,7 @@ class Line(ModalScreen[str | None]):
 
 
 class Confirm(ModalScreen[str | None]):
-    """The evidence, and what the keys in `choices` do; gives the key, or None."""
+    """Shows the evidence and what the keys in `choices` do; returns the key, or None for Esc."""
 
     def __init__(self, title: str, evidence: RenderableType, choices: dict[str, str]) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Confirm(ModalScreen[str | None]):
 
 
 class Choose(ModalScreen[str | None]):
-    """One of several, by its id."""
+    """Chooses one of several, by its id."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", show=False)]
 
@@ -97,13 +97,13 @@ class Choose(ModalScreen[str | None]):
 
 
 class Task(TextArea):
-    """Its keys are its screen's only after what was typed before them."""
+    """Keys of its screen work only after what was typed before them has arrived."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+e", "screen.editor", show=False)]
 
 
 class Spawn(ModalScreen[dict[str, str] | None]):
-    """A task, and on which runtime; a long one is written in an editor. `typed` as of `Line`."""
+    """A task and its runtime; long tasks are written in an editor. `typed` is as in `Line`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "spawn", show=False),
@@ -153,9 +153,9 @@ _PRESSED = {"enter": "Enter", "up": "Up", "down": "Down", "left": "Left", "right
 
 
 class AnswerDialog(ModalScreen[None]):
-    """The builder's screen; its options are keys, and every other key that a dialog takes is passed on.
+    """The builder's screen. Its options are keys, and every other key that a dialog takes is passed on.
 
-    It closes when a builder that `asks` no longer does.
+    Closes when a builder that `asks` stops asking.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]

@@ -1,4 +1,4 @@
-"""The board's view of the farm: every change as it comes, by the same feed that the page has."""
+"""The board's view of the farm: every change as it happens, from the same feed that the dashboard uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Told(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """All builders and the landing queue after a change; `trouble` keeps the farm from being read."""
+    """All builders and the landing queue after a change; `trouble` is why the farm cannot be read."""
 
     builders: dict[str, BuilderShown]
     landing: LandingQueue | None = None
@@ -64,7 +64,7 @@ async def follow(root: Path) -> AsyncGenerator[Known]:
 
 
 async def _landing(root: Path) -> LandingQueue | None:
-    """None too where it cannot be read: the next landing says why."""
+    """Also None if it cannot be read: the next landing reports why."""
     try:
         found: LandingQueue = await ask(root, "land_status")
     except AgentFarmError:

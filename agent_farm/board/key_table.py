@@ -1,4 +1,4 @@
-"""The board's keys in one table: what each does, and why it may do nothing now."""
+"""The board's keys in one table: what each does, and why it may be disabled now."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Key(Generic[C]):
-    """`action` is a method of the screen or of its acts. `refuse` says why it does nothing now, or None.
+    """`action` is a method of the screen or of its acts. `refuse` says why the key is disabled now, or None.
 
-    `asks`: it opens a box, and what is typed meanwhile is not taken for keys.
+    `asks`: it opens a box, so what is typed meanwhile must not be taken for keys.
     """
 
     keys: str
@@ -57,7 +57,7 @@ def _runs(builder: BuilderShown) -> bool:
 
 
 def _here(what: str) -> Refusal:
-    """For what needs its files, or cannot be done by a call of its machine."""
+    """Refuses what needs the builder's files here, or cannot be done by a call to its machine."""
 
     def refuse(chosen: Chosen) -> str | None:
         there = next((one for one in chosen if one.host), None)
@@ -70,7 +70,7 @@ _running = _every(_runs, "does not run")
 _ended = _every(lambda one: one.status.state in FINISHED, "runs")
 
 
-# git's last answer may be a second old: the verbs themselves check whether there is something to land.
+# git's last answer may be a second old: the verbs themselves check whether there is something to land
 _with_work = _every(
     lambda one: one.status.state not in ("queued", "creating", "preparing"), "has not started to work"
 )

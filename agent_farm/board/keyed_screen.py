@@ -1,4 +1,4 @@
-"""A screen whose keys are a table: all of them shown, a disabled one says why, and each may ask in a box."""
+"""A screen with a table of keys: all are shown, a disabled one says why, and each may open a box."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from agent_farm.board.key_table import Key
 from agent_farm.board.keyed_app import KeyedApp
 from agent_farm.errors import AgentFarmError
 
-SIDEWAYS = 20  # columns that a view moves at once
-_ROWS_FOR_ONE = 8  # of the screen, for a row of keys; but two there are always
+SIDEWAYS = 20  # columns that the view scrolls at a time
+_ROWS_FOR_ONE = 8  # a row of keys for this many rows of the screen, but always at least two
 _OWN = ("press", "move", "go_to", "shift", "page")
 _MOVES = {
     "up,k": "move(-1)",
@@ -36,10 +36,10 @@ _MOVES = {
 
 
 def told_keys(keys: Sequence[Key[Any]], chosen: Any, size: Size) -> Text:
-    """Every key, in rows as wide as the screen; one that does nothing now stands in brackets and is dim.
+    """Every key, in rows as wide as the screen; a disabled key is dim and in brackets.
 
-    Where there is no room for all their words, the last ones before help and quit come without theirs. Which
-    ones that are does not depend on what is chosen: keys stay in their places while one moves.
+    Where there is no room for all words, the last keys before help and quit are shown without theirs. That
+    does not depend on what is chosen, so keys keep their places while the cursor moves.
     """
     most = max(2, size.height // _ROWS_FOR_ONE)
     for worded in range(len(keys) - 2, -1, -1):
@@ -59,7 +59,7 @@ def told_keys(keys: Sequence[Key[Any]], chosen: Any, size: Size) -> Text:
 
 
 def _begins(widths: Sequence[int], width: int) -> list[int]:
-    """Which ones rows begin with."""
+    """The indexes of the keys that begin a row."""
     begins, used = [0], 0
     for at, wide in enumerate(widths):
         used += wide
@@ -70,16 +70,16 @@ def _begins(widths: Sequence[int], width: int) -> list[int]:
 
 
 def bindings_of(keys: Sequence[Key[Any]]) -> list[BindingType]:
-    """Those of the table, and the moves that every screen has.
+    """The table's keys, and the moves that every screen has.
 
-    They come before any widget has a look, so that keys do in their order what they do, however fast.
+    They have priority over all widgets, so that keys are handled in order, however fast they are typed.
     """
     actions = {key.keys: f"press('{key.keys}')" for key in keys} | _MOVES
     return [Binding(*one, show=False, priority=True) for one in actions.items()]
 
 
 class KeyedScreen(Screen[None]):
-    """`act_NAME` of a key's action is done at once; else the method of `acts` of that name, on the side."""
+    """An action is the method `act_NAME`, called at once, or else the method NAME of `acts`, as a task."""
 
     keys: ClassVar[Sequence[Key[Any]]] = ()
     acts: Any
@@ -98,7 +98,7 @@ class KeyedScreen(Screen[None]):
         raise NotImplementedError
 
     def aside(self, act: Callable[[], Awaitable[None]], group: str = "") -> None:
-        """Errors in it are shown. A new one of a group ends the one before."""
+        """Runs `act` as a task and shows its errors. A new task of a `group` cancels the one before."""
         self.run_worker(self._telling(act), group=group, exclusive=bool(group))
 
     async def _telling(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -115,7 +115,7 @@ class KeyedScreen(Screen[None]):
             self.keyed.has_opened(takes_early=False)
 
     def say(self, *words: str | None) -> None:
-        """What came of a key, until the next one."""
+        """Shows the result of a key, until the next key."""
         text = "\n".join(word for word in words if word)
         said = self.query_one("#said", Static)
         said.update(Text(text))
@@ -125,7 +125,7 @@ class KeyedScreen(Screen[None]):
         self.query_one("#keys", Static).update(told_keys(self.keys, self.chosen, self.size))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a line asks for text the keys are its own; Esc leaves it."""
+        """While an input line has the focus, keys belong to it; Esc leaves it."""
         return not (action in _OWN and isinstance(self.focused, Input))
 
     def action_press(self, keys: str) -> None:

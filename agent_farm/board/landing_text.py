@@ -1,4 +1,4 @@
-"""The landing queue in the board: a line while there is something to tell, a mark on who waits in it."""
+"""The landing queue on the board: a line while something is going on, and a mark for each waiting builder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_farm.printable import printable
 
 
 def landing_line(queue: LandingQueue | None) -> Text | None:
-    """None where nothing is under way, and nothing stopped."""
+    """None if no landing is running or stopped."""
     if queue is None or queue.state not in ("running", "stopped"):
         return None
     stopped = queue.state == "stopped"
@@ -46,7 +46,7 @@ def landing_marks(queue: LandingQueue | None) -> Mapping[str, str]:
 
 
 def news(before: LandingQueue | None, now: LandingQueue | None) -> list[str]:
-    """What has happened to the queue since the last look: which work has landed, and which has not."""
+    """What has happened to the queue since the last look: which work has landed and which has not."""
     if before is None or now is None:
         return []
     landed = {(one.id, one.commit) for one in before.landed}

@@ -1,4 +1,4 @@
-"""Where the board gives its terminal away for a while: to a builder's tmux session, an editor, a shell."""
+"""Lending the board's terminal to a builder's tmux session, an editor or a shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.tmux.way_back import show_way_back
 
 
 def attach(app: App[Any], root: Path, builder: BuilderShown) -> str | None:
-    """Until the person detaches; on a server that this terminal shows already, the client is switched."""
+    """Returns when the person detaches; on the tmux server around this terminal, its client is switched."""
     if builder.host:
         _elsewhere(app, root, builder, "attach", "--from-board")
         return None
@@ -67,7 +67,7 @@ def shell(app: App[Any], root: Path, builder: BuilderShown) -> None:
 
 
 def _elsewhere(app: App[Any], root: Path, builder: BuilderShown, *words: str) -> None:
-    """By its machine, over ssh."""
+    """Runs `af` on the builder's machine, over ssh."""
     from agent_farm.fleet.book import read_book
     from agent_farm.fleet.calling import terminal_argv
 

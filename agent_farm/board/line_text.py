@@ -1,4 +1,4 @@
-"""What stands in each line of the board's list, as text with styles."""
+"""The lines of the board's list, as text with styles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NARROW = 96
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A heading; or a builder's line, and its `second` one, which holds its question."""
+    """A heading, or a builder's line; a builder's `second` line holds its question."""
 
     title: str
     size: int
@@ -47,7 +47,7 @@ def lines_of(groups: Sequence[Group]) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a line's text depends on; `landing` is the progress of those that wait to land."""
+    """What a line's text depends on; `landing` is the progress of builders that wait to land."""
 
     width: int
     now: float
@@ -57,7 +57,7 @@ class Look:
 
 
 def text_of(line: Line, look: Look) -> Text:
-    """Only of lines that are on the screen: there may be hundreds."""
+    """Called only for lines on the screen: there may be hundreds of builders."""
     if line.builder is None:
         return Text(f"{line.title} ({line.size})", style="bold")
     if line.second:
@@ -68,7 +68,7 @@ def text_of(line: Line, look: Look) -> Text:
 
 def _main_text(builder: BuilderShown, look: Look) -> Text:
     is_current = builder.id == look.current
-    pointer = "›" if is_current else " "  # without colours it is what shows where one is
+    pointer = "›" if is_current else " "  # without colours, only this shows where the cursor is
     line = Text(f"{pointer}{'*' if builder.id in look.marked else ' '}", end="", no_wrap=True)
     state = builder.status.state
     line.append(pad(state, _STATE), STYLES.get(state, ""))
@@ -87,7 +87,7 @@ def _main_text(builder: BuilderShown, look: Look) -> Text:
 
 
 def _where(builder: BuilderShown, now: float) -> str:
-    """The machine that it is on, if not this one, and the age of what that said where it does not answer."""
+    """The builder's machine, if not this one, and the age of what it said if it no longer answers."""
     if builder.host is None:
         return ""
     old = f" {age(now - builder.seen_at)} ago" if builder.seen_at else ""
@@ -99,7 +99,7 @@ def _age(builder: BuilderShown, now: float) -> str:
 
 
 def git_words(builder: BuilderShown, *, whole: bool) -> str:
-    """With its pull request; if there is no room for both, only the pull request."""
+    """Git's state and the pull request; if there is no room for both, only the pull request."""
     if builder.pull_request:
         return f"{_tree_words(builder)} {builder.pull_request.short}" if whole else builder.pull_request.short
     return _tree_words(builder)

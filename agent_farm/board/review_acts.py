@@ -1,4 +1,4 @@
-"""What the keys of the review do: each by the verb that every door has."""
+"""What the keys of the review do, each through the verb that the command line uses too."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReviewActs(AskingActs):
             await self.screen.open(next(at for at, item in enumerate(self.screen.items) if item.id == chosen))
 
     async def read_hunk(self, here: Here) -> None:
-        """In the view of everything, a hunk that was read becomes unread."""
+        """Mark the hunk as read. In the view of everything, a hunk that was read becomes unread."""
         file, row = _file(here), here.rows[-1]
         hunk = file.hunks[row.hunk]
         later = [one.id for one in file.hunks[row.hunk + 1 :] if one.unread]
@@ -154,7 +154,7 @@ def _option(item: Any) -> str:
 
 
 def _shown(here: Here) -> Any:
-    assert here.shown is not None  # the keys' table has looked
+    assert here.shown is not None  # the key table has made sure of it
     return here.shown
 
 
@@ -164,7 +164,7 @@ def _file(here: Here) -> FileRead:
 
 
 def _place(here: Here) -> dict[str, Any]:
-    """The lines in the range: as they are now, where there are any; else as they were."""
+    """The lines in the range, with their present numbers if there are any, else with the old ones."""
     rows = [row for row in here.rows if row.kind == "line" and row.file == here.rows[-1].file]
     lines: list[LineRead] = [line for row in rows for line in (row.left, row.right) if line and not line.gone]
     now = [line.new for line in lines if line.new and line.sign != "-"]

@@ -1,4 +1,4 @@
-"""The keys of the review in one table."""
+"""The keys of the review, in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in each row of a result: its evidence, files, hunks and lines."""
+"""The rows of a result on the screen: its evidence, files, hunks and lines."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Kind = Literal["told", "file", "hunk", "line", "fold", "comment"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`left` and `right` are two lines that stand `beside` each other; else there is `left` alone.
+    """`left` and `right` are two lines `beside` each other; otherwise there is only `left`.
 
-    `key` names a fold.
+    `key` names the fold that the row belongs to.
     """
 
     kind: Kind
@@ -116,7 +116,7 @@ def _ends_at(one: Comment, line: LineRead) -> bool:
 
 
 def _paired(lines: Sequence[LineRead]) -> Iterator[tuple[LineRead | None, LineRead | None]]:
-    """What was removed beside what took its place."""
+    """Puts removed lines beside the lines that replaced them."""
     before: list[LineRead] = []
     after: list[LineRead] = []
     for line in (*lines, None):

@@ -1,4 +1,4 @@
-"""The review: one result after the other, riskiest first, and what each key does about it."""
+"""The review: one result after another, riskiest first, and what each key does about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agent_farm.operations.review import Review, ReviewItem, ReviewQueue, queue_
 from agent_farm.operations.review_show import ReviewShown, left_behind
 from agent_farm.printable import printable
 
-_BESIDE, _LISTED, _LIST = 120, 160, 40  # columns from which sides stand beside each other, and the list too
+_BESIDE, _LISTED, _LIST = 120, 160, 40  # columns for two sides, columns for the list as well, its width
 _LOOK_SECONDS = 15.0
 
 First = Future[tuple[ReviewQueue, ReviewShown | None]]
@@ -48,7 +48,7 @@ class ReviewScreen(KeyedScreen):
         at: str | None = None,
         first: First | None = None,
     ) -> None:
-        """Of those named, else of all; it begins `at` one of them. `first` has been asked for already."""
+        """Reviews `ids`, or everything, beginning `at` one of them; `first` has been asked for already."""
         super().__init__(root, called)
         self.ids, self._at, self._first = ids, at, first
         self.items: list[ReviewItem] = []
@@ -56,7 +56,7 @@ class ReviewScreen(KeyedScreen):
         self.shown: ReviewShown | None = None
         self.is_whole = False
         self.opened: set[str] = set()
-        self.changed: list[str] = []  # ids, in the order in which something was done that can be undone
+        self.changed: list[str] = []  # ids with something that can be undone, latest last
         self.view = ReviewView()
         self.acts = ReviewActs(self)
         self._ahead: dict[tuple[str, str, bool], ReviewShown] = {}
@@ -87,7 +87,7 @@ class ReviewScreen(KeyedScreen):
             self.say_keys()
 
     async def _look_behind(self, shown: ReviewShown) -> None:
-        """What is uncommitted, which the first look has left out."""
+        """Adds uncommitted files, which the first look left out."""
 
         def asked(context: Context) -> tuple[str, ...]:
             return left_behind(context.farm, context.farm.require(shown.id))
@@ -112,7 +112,7 @@ class ReviewScreen(KeyedScreen):
         return Here(self.item, self.shown, tuple(self.view.chosen), undoable)
 
     async def open(self, place: int) -> None:
-        """The result there. It is read from git unless that was done ahead."""
+        """Show the result at that place, reading it from git unless that was done ahead."""
         if not self.items:
             return
         before, self.place = self.place, max(0, min(place, len(self.items) - 1))
@@ -121,14 +121,14 @@ class ReviewScreen(KeyedScreen):
             shown = self._ahead.pop((item.id, item.tip, self.is_whole), None)
             shown = shown or await ask(self.root, "review_show", id=item.id, whole=self.is_whole)
         except AgentFarmError:
-            self.place = before  # what is on the screen is what keys act on
+            self.place = before  # keys act on what is on the screen
             raise
         if self.item is item:
             self._draw(shown)
             self._look_ahead()
 
     async def again(self, *, hunk: str | None = None) -> None:
-        """The same result, after something was done about it; the cursor goes to that hunk if it is there."""
+        """Show the same result again after a change to it; the cursor goes to that hunk if it exists."""
         item = self.item
         if item is None:
             return
@@ -142,7 +142,7 @@ class ReviewScreen(KeyedScreen):
         self.shown = shown
         wide = self.size.width - (_LIST if self.size.width >= _LISTED else 0) >= _BESIDE
         rows = rows_of(self.item, shown, opened=self.opened, beside=wide)
-        if cursor:  # what was added above it does not move it to another line
+        if cursor:  # rows added above it do not move it to another line
             same = (at for at, row in enumerate(rows) if row == self.view.row)
             cursor = min(same, key=lambda at: abs(at - cursor), default=cursor)
         if hunk is not None:
@@ -155,7 +155,7 @@ class ReviewScreen(KeyedScreen):
             cursor = next(there, cursor)
         self.view.show(shown, rows, cursor)
         self._say_where()
-        # what takes longer waits until there is something to read
+        # slow work waits until there is something to read
         self.call_after_refresh(self.run_worker, self._coloured, group="colours", exclusive=True)
 
     def redraw(self) -> None:
@@ -176,14 +176,14 @@ class ReviewScreen(KeyedScreen):
             item, whole = self.items[place], self.is_whole
             key = (item.id, item.tip, whole)
             if key not in self._ahead:
-                with suppress(AgentFarmError):  # it is said when somebody goes there
+                with suppress(AgentFarmError):  # reported when somebody goes there
                     self._ahead = {key: await ask(self.root, "review_show", id=item.id, whole=whole)}
 
     def count_again(self) -> None:
         self.aside(self._count_again, "count")
 
     async def _count_again(self) -> None:
-        """The queue's state of each; the order does not change while a person looks."""
+        """Reads the queue's state of each result anew; the order does not change while a person looks."""
         queue: ReviewQueue = await ask(self.root, "review", ids=self.ids)
         now = {item.id: item for item in queue.items}
         before, here = {item.id for item in self.items}, self.item
@@ -214,7 +214,7 @@ class ReviewScreen(KeyedScreen):
         self.say_keys()
 
     def _list(self) -> Text:
-        """Those around the one on the screen."""
+        """The results around the one on the screen."""
         text = Text(no_wrap=True)
         first = max(0, self.place - self.size.height // 4)
         for at, item in enumerate(self.items[first : first + self.size.height // 2], first):
@@ -247,7 +247,7 @@ class ReviewScreen(KeyedScreen):
         self.view.go_to(place if place >= 0 else len(self.view.rows))
 
     def action_back(self) -> None:
-        """The range; with none, the screen, if there is one to go back to."""
+        """Drops the range; without one, closes the screen if there is one to go back to."""
         if self.view.begin is None and len(self.app.screen_stack) > 1:
             self.keyed.leave()
             return

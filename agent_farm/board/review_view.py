@@ -1,4 +1,4 @@
-"""A result, row by row: a cursor, a range, and only those rows drawn that are on the screen."""
+"""A result, row by row, with a cursor and a range; only rows on the screen are drawn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AROUND = 3
 
 class ReviewView(ScrollView, can_focus=True):
     class Moved(Message):
-        """The cursor is elsewhere."""
+        """The cursor has moved."""
 
     def __init__(self) -> None:
         super().__init__(id="result")
@@ -59,7 +59,7 @@ class ReviewView(ScrollView, can_focus=True):
 
     @property
     def chosen(self) -> list[Row]:
-        """The rows of the range, or the one under the cursor."""
+        """The rows of the range, or else the one under the cursor."""
         if self.row is None:
             return []
         first, last = sorted((self.cursor if self.begin is None else self.begin, self.cursor))
@@ -76,7 +76,7 @@ class ReviewView(ScrollView, can_focus=True):
         self.go_to(self.cursor + by)
 
     def next_hunk(self, by: int) -> bool:
-        """Whether there is one."""
+        """Returns whether there is one."""
         place = self.cursor + by
         while 0 <= place < len(self.rows):
             if self.rows[place].kind == "hunk":
@@ -161,7 +161,7 @@ class ReviewView(ScrollView, can_focus=True):
 
 
 def _plain(text: str) -> tuple[str, list[int]]:
-    """What can be shown of it, and where each of its characters went."""
+    """The part of `text` that can be shown, and the new position of each of its characters."""
     parts, places, length = [], [0], 0
     for char in text:
         part = "    " if char == "\t" else printable(char)
@@ -172,13 +172,13 @@ def _plain(text: str) -> tuple[str, list[int]]:
 
 
 class SyntaxColours:
-    """Of code: found when a result is first shown, and after it is, since the lexers take long to load."""
+    """Syntax colours of the code: found after a result is first shown, since the lexers take long to load."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Mapping[int, Tokens]] = {}
 
     def tokens(self, file: FileRead, hunk: HunkRead, line: LineRead) -> Tokens:
-        """None yet, where the hunk has not been read."""
+        """Empty until the hunk has been read."""
         return self._known.get((file.path, hunk.id), {}).get(id(line), ())
 
     def read(self, files: Sequence[FileRead]) -> None:

@@ -1,4 +1,4 @@
-"""Verbs as the board asks them: the operations of every door, on a thread, so that no key waits."""
+"""Runs verbs for the board on a thread, so that no key waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 async def ask(root: Path, verb: str, **fields: Any) -> Any:
-    """Its answer. AgentFarmError as at every door, also where the system fails."""
+    """The verb's answer. Failures, the system's too, are raised as AgentFarmError."""
     operation = load(verb)
 
     def answered(context: Context) -> Answer:
@@ -36,7 +36,7 @@ async def on_a_thread(root: Path, act: Callable[[Context], T], *, tolerant: bool
 
 
 async def _on_a_loose_thread(look: Callable[[], T]) -> T:
-    """It is not waited for at the end: a machine that hangs must not keep the board open."""
+    """On a thread that nobody waits for at exit: a machine that hangs must not keep the board open."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Beside the list: what the builder under the cursor shows, has changed, has been through, conflicts with."""
+"""The view beside the list: the screen, diff, history or conflicts of the builder under the cursor."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
 
 VIEWS = ("screen", "diff", "log", "conflicts")
-_SOON, _LATER = 0.3, 2.0  # between two looks at a screen: while it changes, and while it does not
-_SOON_ELSEWHERE = 1.0  # a look there is a call of a machine
+_SOON, _LATER = 0.3, 2.0  # seconds between two looks at a screen, while it changes and while it does not
+_SOON_ELSEWHERE = 1.0  # for another machine, where each look is a call
 _MOST = 400_000
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class View(VerticalScroll, can_focus=False):
-    """Only what is shown is asked for: a screen again and again, the rest when its builder has changed."""
+    """Asks only for what is shown: a screen again and again, the rest when its builder has changed."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(id="view")
@@ -90,7 +90,7 @@ class View(VerticalScroll, can_focus=False):
         return self._draw((builder.id, view), f" {view}: {builder.id} ", text)
 
     async def _read(self, builder: BuilderShown, view: str) -> Text | None:
-        """None where the cursor went on before another machine had answered."""
+        """None if the cursor moved on before another machine had answered."""
         if builder.host is None:
             return await _READERS[view](self.root, builder)
         tasks = (

@@ -1,6 +1,6 @@
 """Headless sessions: a queue, a log, memory, schedules, credentials, traces and an MCP server.
 
-Names are imported when first used, since `af spawn` passes through this package.
+Names are imported on first use, because `af spawn` imports this package.
 """
 
 from __future__ import annotations

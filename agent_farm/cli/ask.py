@@ -27,7 +27,7 @@ from agent_farm.operations.sources import (
     runner,
 )
 
-# An answer holds joiners and other invisible characters of real languages; only what moves a cursor goes.
+# Real languages use joiners and other invisible characters: only what moves a cursor is removed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -41,7 +41,7 @@ def complete_sources(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def _request(values: dict[str, Any]) -> dict[str, Any]:
-    """`-` is standard input; no question at all is an empty one, which is refused with the form."""
+    """`-` is standard input; without a question it is empty, and the verb's refusal shows how to ask."""
     question = values["question"]
     if question == "-":
         question = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")

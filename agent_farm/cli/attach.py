@@ -1,4 +1,4 @@
-"""`af attach`, and which builder is meant where none was named."""
+"""`af attach`, and choosing a builder where none was named."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def attach(id: str | None, read_only: bool) -> None:
 
 
 def attach_elsewhere(farm: Farm, id: str, *, read_only: bool = False) -> None:
-    """By `af attach` there, if the builder is on another machine of the fleet."""
+    """Run `af attach` on the builder's machine, if that is another one of the fleet."""
     from agent_farm.fleet.calling import terminal_argv
     from agent_farm.operations.fleet.elsewhere import elsewhere_of
 
@@ -59,7 +59,7 @@ def attach_to(record: BuilderRecord, *, read_only: bool = False) -> None:
     else:
         require_terminal(hint=as_command("af", "capture", record.id))
         _require_known_kind(record.id)
-        os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
+        os.environ.pop("TMUX", None)  # of another tmux server: tmux would refuse to nest
         argv = server.attach_argv(pane.session_id, read_only=read_only)
     os.execvp(argv[0], argv)
 
@@ -72,13 +72,13 @@ def _require_known_kind(id: str) -> None:
 
 
 def require_attachable(farm: Farm) -> None:
-    """For a builder that does not exist yet: this terminal could be attached to it."""
+    """Before a builder is created: refuse if this terminal could not be attached to it."""
     if not farm.tmux.is_around(os.environ):
         require_terminal(why="--attach needs one.")
 
 
 def choose_builder(farm: Farm) -> BuilderRecord:
-    """The only one, or one with a session chosen at the terminal; without one, an error that lists them."""
+    """The only builder, or one chosen at the terminal; without a terminal, an error lists them."""
     records = list(farm.records().values())
     if not records:
         raise NotFound("There are no builders", hint='af spawn "…"')
@@ -99,7 +99,7 @@ def choose_builder(farm: Farm) -> BuilderRecord:
 
 
 def _with_session(farm: Farm, records: list[BuilderRecord]) -> list[tuple[BuilderRecord, Status]]:
-    """Those that need a person first; what a person can do nothing about last."""
+    """Builders with a session: those that need a person first, those that nobody can help last."""
     panes = find_panes(records)
     there = [record for record in records if panes[record.id].pane or not panes[record.id].known]
     statuses = read_statuses(farm, there)
@@ -128,6 +128,6 @@ def _lines(found: list[tuple[BuilderRecord, Status]]) -> list[str]:
 
 
 def _what(record: BuilderRecord, status: Status) -> str:
-    """The question where it has one, else what it works on."""
+    """The builder's question if it has one, else what it works on."""
     asked = status.reason if status.state == "waiting" else None
     return " ".join((asked or record.title).split())

@@ -88,7 +88,7 @@ def mcp() -> None:
 
 
 def _with_value(values: dict[str, Any]) -> dict[str, Any]:
-    """Asked for without echo, or read from standard input."""
+    """Asks for the value without echo, or reads it from standard input."""
     name = values["name"]
     if "=" in name:
         raise UsageError("The value must not be on the command line", hint="af credentials set NAME")

@@ -1,4 +1,4 @@
-"""How much room a text takes on a terminal: an ideograph or an emoji takes two cells, an accent none."""
+"""The width of a text on a terminal: an ideograph or an emoji takes two cells, an accent none."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 def cells(text: str) -> int:
     if text.isascii():
         return len(text)
-    from wcwidth import wcswidth  # 26 ms that a plain table does not pay
+    from wcwidth import wcswidth  # takes 26 ms, which a plain table need not spend
 
     width = wcswidth(text)
     return width if width >= 0 else len(text)
 
 
 def cut(text: str, size: int) -> str:
-    """At most `size` cells, with a mark where something is left out."""
+    """`text` in at most `size` cells, with a mark where something is left out."""
     if cells(text) <= size:
         return text
     length = max(0, size - 1)
@@ -29,7 +29,7 @@ def pad(text: str, size: int) -> str:
 
 
 def fit(text: str, size: int) -> str:
-    """Exactly `size` cells: cut, or with blanks after it."""
+    """`text` in exactly `size` cells: cut, or padded with blanks."""
     if len(text) <= size and text.isascii():
         return text.ljust(size)
     return pad(cut(text, size), size)
@@ -40,7 +40,7 @@ def moment(at: float) -> str:
 
 
 def money(dollars: float) -> str:
-    """`$0.13`; what would round to nothing is not called nothing."""
+    """`$0.13`; an amount that would round to nothing is not shown as $0.00."""
     return "<$0.01" if 0 < dollars < 0.005 else f"${dollars:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""Rows as lines of a terminal: columns as wide as their content, and the last one has what room is left."""
+"""Rows as lines of a terminal: columns as wide as their content; the last one gets the remaining room."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 from agent_farm.cli.cells import cells, cut, fit
 
 GAP = "  "
-_LAST_WANTED = 32  # as long as the last column has no such room, others give way
+_LAST_WANTED = 32  # as long as the last column has less room than this, others give way
 
 K = TypeVar("K")
 
 
 def table(rows: Sequence[Sequence[str]], width: int, give_way: Iterable[int] = ()) -> list[str]:
-    """The lines; `give_way` are columns to leave out, one by one, where the last one has too little room."""
+    """The lines; `give_way` are columns to leave out, one by one, while the last one has too little room."""
     if not rows:
         return []
     widths = {place: max(map(cells, column)) for place, column in enumerate(zip(*rows, strict=True))}
@@ -32,10 +32,10 @@ def make_room(widths: dict[K, int], last: K, width: int, give_way: Iterable[K]) 
 
 
 def lacking(widths: dict[K, int], last: K, width: int) -> int:
-    """How many cells the last column wants and does not have."""
+    """How many cells the last column wants but does not have."""
     return max(0, min(widths[last], _LAST_WANTED) - room_for(widths, last, width))
 
 
 def room_for(widths: dict[K, int], last: K, width: int) -> int:
-    """What the other columns leave."""
+    """The room that the other columns leave."""
     return width - sum(size + len(GAP) for name, size in widths.items() if name != last)

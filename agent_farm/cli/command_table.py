@@ -12,7 +12,7 @@ class Entry(NamedTuple):
     help: str
 
 
-# What other tools call it. The value is what `af` is followed by.
+# Names that other tools use. The value is what to type after `af` instead.
 ALSO_CALLED = {
     "ls": "status", "list": "status", "ps": "status",
     "rm": "prune", "remove": "prune", "delete": "prune", "cleanup": "prune", "clean": "prune",

@@ -1,4 +1,4 @@
-"""What Tab offers for values that name something in the farm, by the field of the verb that takes them."""
+"""What Tab offers for values that name something in the farm, by field of the verb's request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Values = Callable[[Farm, click.Context, str], Iterable[str | CompletionItem]]
 
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ids, and for a command that takes several the words that stand for many."""
+    """Ids, and for a command that takes several also the words that stand for many."""
     if incomplete.startswith("@") and param.nargs != 1:
         words = (f"@{word}" for word in ("needs-you", "landed", *STATES))
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
@@ -44,7 +44,7 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 
 def _titles_elsewhere(farm: Farm) -> dict[str, str]:
-    """Of builders on other machines, by their ids."""
+    """Titles of builders on other machines, by id."""
     if not farm.paths.fleet.exists():
         return {}
     from agent_farm.fleet.book import read_book
@@ -62,7 +62,7 @@ def complete_machines(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
-    """Completion never fails in the user's face: outside a farm there is nothing to offer."""
+    """Completion never shows an error: outside a farm there is nothing to offer."""
     try:
         found = [item for item in items(open_farm(current_directory())) if item.value.startswith(incomplete)]
     except (AgentFarmError, OSError):
@@ -71,14 +71,14 @@ def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) ->
 
 
 def _as_typed(item: CompletionItem) -> CompletionItem:
-    """bash, unlike zsh and fish, puts a name on the command line unquoted: a branch may be called $(…)."""
+    """bash, unlike zsh and fish, inserts a name unquoted: a branch may be called $(…)."""
     in_bash = os.environ.get("_AF_COMPLETE", "").startswith("bash")
     value = shlex.quote(item.value) if in_bash else item.value
     return CompletionItem(value, item.type, printable(item.help) if item.help else None)
 
 
 def offered(values: Values) -> Complete:
-    """All values; those that begin with the typed text are chosen."""
+    """Offers all values that begin with the typed text."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         def items(farm: Farm) -> list[CompletionItem]:
@@ -91,7 +91,7 @@ def offered(values: Values) -> Complete:
 
 
 def in_a_list(complete: Complete) -> Complete:
-    """The last of several with commas between them."""
+    """Completes the last of several values separated by commas."""
 
     def last(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, word = incomplete.rpartition(",")

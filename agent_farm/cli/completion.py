@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 from agent_farm.cli.output import answer
 
 SHELLS = ("bash", "zsh", "fish")
-# A directory is changed by the shell itself; everything else is the program's, as before.
+# Only the shell itself can change its directory; the function passes everything else on to the program.
 _CD = """\
 af() {
     case "$1 ${2-}" in
@@ -55,5 +55,5 @@ def completion(shell: str, cd: bool) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    for name in ("af", "agent-farm"):  # one program, which knows itself as af
+    for name in ("af", "agent-farm"):  # one program, which calls itself af
         answer(kind(cli, {}, name, "_AF_COMPLETE").source())

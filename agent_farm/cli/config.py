@@ -28,7 +28,7 @@ def complete_values(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def _shown(value: object) -> str:
-    """On one line, whatever a repository has put into it."""
+    """The value on one line, whatever a repository has put into it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (tuple, list)):
@@ -80,7 +80,7 @@ config = Family(
             Way("config_set", lambda found: narrate(f"{found.name} = {_shown(found.value)}")),
             name="set",
             complete={**_NAMED, "value": complete_values},
-            params={"yes": None},  # what a person types is agreed to by that
+            params={"yes": None},  # a person who types a value agrees to it
             context_settings={"ignore_unknown_options": True},
             epilog="A value may begin with a dash. Typing it counts as approving it.",
         ),

@@ -1,4 +1,4 @@
-"""A verb's command: options from its request's fields, its answer as it comes or as one JSON object."""
+"""A verb as a command: options from its request's fields, its answer as lines or as one JSON object."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class Way(Struct, frozen=True):
-    """One verb at the terminal.
+    """How one verb looks at the terminal.
 
-    `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` gives
-    those fields of the request that are not what was typed under their name (`as_json` is there, too).
-    `open` finds the farm, given what was typed, where the verb wants another than the one here as it is.
-    `before` may refuse, or do it in a way that only a terminal has: then it gives the exit code. `after` goes
-    on from the answer.
+    `show` prints a part of the answer as it comes, `conclude` what is left to say once the answer is
+    complete. `build` returns the fields of the request that differ from what was typed under their name
+    (`as_json` is among its values too). `open` opens the farm, where the verb needs something other than the
+    farm here. `before` may refuse, or handle the call in a way that only a terminal can: then it returns the
+    exit code. `after` continues with the answer.
     """
 
     verb: str
@@ -45,7 +45,7 @@ class Way(Struct, frozen=True):
 
 
 class Typed(Struct, frozen=True):
-    """One call of a command: what was typed, and what it asks of the verb."""
+    """One call of a command: what was typed, and what it asks the verb for."""
 
     values: Mapping[str, Any]
     operation: Operation[Any, Any]
@@ -72,9 +72,9 @@ def command_of(
 ) -> click.Command:
     """The command of a verb, named by its last word or by `name`, described by its summary or by `help`.
 
-    Each field becomes a parameter, as `fields.py` has it; `words`, `short` and `metavars` name it otherwise,
-    `complete` says what Tab offers. `params` takes the place of derived ones (None: there is none), `also`
-    are the terminal's own. An option named in `others` has another verb done instead.
+    Each field becomes a parameter, as in `fields.py`; `words`, `short` and `metavars` change its names, and
+    `complete` says what Tab offers. `params` replaces derived parameters (None: leaves one out), `also` adds
+    the terminal's own. An option named in `others` runs another verb instead.
     """
     operation, own, offers = load(way.verb), params or {}, {**BY_FIELD, **(complete or {})}
 
@@ -117,8 +117,8 @@ def _called(
 def _chosen(
     way: Way, others: Mapping[str, Way], command: Operation[Any, Any], given: Mapping[str, click.Parameter]
 ) -> Way:
-    """The command's own, or that of the one option that has another verb done. What was typed has to belong
-    to its verb, or to the terminal."""
+    """The command's own verb, or that of the one option that stands for another. Whatever else was typed
+    has to belong to that verb, or to the terminal."""
     asked = [name for name in others if name in given]
     if not asked:
         return way
@@ -157,9 +157,9 @@ def _filter_name(word: str) -> str:
 
 
 class _Command(click.Command):
-    """An option that takes one value is refused when it is given two: the last one would win unsaid.
+    """Refuses an option with one value if it is given twice: otherwise the last one would win silently.
 
-    A filter stands for the first id.
+    A filter takes the place of the first id.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -188,7 +188,7 @@ def _not_together(one: click.Parameter, other: click.Parameter) -> UsageError:
 
 
 def _word(param: click.Parameter) -> str:
-    """As a person has typed it."""
+    """The parameter as a person types it."""
     return param.opts[0] if isinstance(param, click.Option) else str(param.metavar).strip("[].")
 
 
@@ -197,7 +197,7 @@ def context_of(
     open: Callable[[], Farm] | None = None,
     progress: Progress | None = None,
 ) -> Context:
-    """The person at this terminal."""
+    """A call by the person at this terminal."""
     shown = progress or Progress()
 
     def tell(text: str) -> None:
@@ -231,7 +231,7 @@ def _carry_out(typed: Typed, way: Way) -> int:
             elif not typed.as_json:
                 way.show(part)
     except KeyboardInterrupt:
-        if typed.as_json and parts:  # what became of some is not lost
+        if typed.as_json and parts:  # the results that there are must not be lost
             _answer(operation.collect(parts))
         raise
     finally:

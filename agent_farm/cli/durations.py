@@ -1,4 +1,4 @@
-"""How long and how old, as they are typed: 90, 60s, 30m, 12h, 7d."""
+"""Durations and ages as they are typed: 90, 60s, 30m, 12h, 7d."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 1e12
 
 
 def _seconds(text: str, *, bare: int | None) -> float | None:
-    """`bare` is the unit of a number without one. None if it is not a length of time."""
+    """`bare` is the unit of a number without one. None if `text` is not a duration."""
     try:
         unit = _UNITS.get(text[-1:])
         seconds = float(text[:-1]) * unit if unit else float(text) * (bare or 0)
@@ -26,7 +26,7 @@ def _seconds(text: str, *, bare: int | None) -> float | None:
 
 
 class Age(click.ParamType[float]):
-    """30m, 12h or 7d, in seconds."""
+    """An age such as 30m, 12h or 7d, in seconds."""
 
     name = "age"
 
@@ -39,7 +39,7 @@ class Age(click.ParamType[float]):
 
 
 class Timeout(click.ParamType[float]):
-    """A number of seconds, or with a unit."""
+    """A number of seconds, or a duration with a unit."""
 
     name = "timeout"
 

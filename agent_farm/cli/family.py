@@ -8,7 +8,7 @@ _ANY_LENGTH = 1000
 
 
 class Family(click.Group):
-    """Each of its commands stands in the help with its whole sentence, which click would cut at the width."""
+    """Shows the full summary of each of its commands in its help; click would cut them at the width."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

@@ -1,4 +1,4 @@
-"""Parameters of a command, made of the fields of a verb's request."""
+"""Parameters of a command, derived from the fields of a verb's request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from agent_farm.cli.options import Complete
 
-# What is typed first where it is not required, either.
+# Fields that are arguments although they are not required.
 _FIRST = ("id", "ids", "names", "worktrees")
 _TIMEOUT = "timeout"
 _LETTERS = {"yes": "-y"}
@@ -29,7 +29,7 @@ _METAVARS = {
 
 
 def offer(name: str) -> Complete:
-    """What Tab offers, by the name it has in completing.py, which is loaded when somebody presses Tab."""
+    """What Tab offers, by its name in completing.py, which is loaded only when somebody presses Tab."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         offered: Complete = getattr(import_module("agent_farm.cli.completing"), name)
@@ -53,7 +53,7 @@ BY_FIELD: Mapping[str, Complete] = {
 
 
 def is_argument(field: inspect.Field) -> bool:
-    """What is required is typed without a word before it."""
+    """Whether the value is typed without an option name: required fields are."""
     return field.required or field.name in _FIRST
 
 
@@ -71,7 +71,7 @@ def fields_of(operation: Operation[Any, Any]) -> Iterator[inspect.Field]:
 def option_of(
     verb: str, field: str, *words: str, metavar: str | None = None, complete: Complete | None = None
 ) -> click.Option:
-    """The option of another verb's field, under words of the terminal's own."""
+    """An option for a field of another verb, under a name of the terminal's own."""
     (found,) = (one for one in fields_of(load(verb)) if one.name == field)
     return option(found, words, metavar, complete or BY_FIELD.get(field))
 
@@ -113,7 +113,7 @@ def argument(field: inspect.Field, metavar: str | None, complete: Complete | Non
 
 
 def _described(of: inspect.Type) -> tuple[inspect.Type, str]:
-    """A field's type without its description and without null, and the description as help."""
+    """A field's type without its description and without null, and the description as help text."""
     text = ""
     while isinstance(of, (inspect.Metadata, inspect.UnionType)):
         if isinstance(of, inspect.Metadata):

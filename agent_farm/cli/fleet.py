@@ -82,7 +82,7 @@ def _show_down(down: FleetDown) -> None:
 
 
 def _with_token(values: dict[str, Any]) -> dict[str, Any]:
-    """From standard input, so that it is in no argument; none where a person would have to type it."""
+    """Reads the token from standard input, so that no command line shows it; never from a terminal."""
     if values.get("cluster") is None or sys.stdin.isatty():
         return {}
     token = text_of(sys.stdin.buffer.read(_LONGEST_TOKEN), "Standard input").strip()
@@ -155,7 +155,7 @@ def look(hosts: tuple[str, ...], follow: bool) -> None:
 
 
 def _at_home(function: Callable[..., None]) -> click.Command:
-    """What is run here for a terminal of the machine that this one belongs to."""
+    """Runs here for a terminal of the machine that this one belongs to."""
     for put in (click.option("--directory", default=""), click.argument("id"), click.argument("farm")):
         function = put(function)
     return click.command(hidden=True)(function)

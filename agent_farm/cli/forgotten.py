@@ -1,4 +1,4 @@
-"""What `af stop` and `af prune` say of a builder that waited in the queue."""
+"""What `af stop` and `af prune` say about a builder that waited in the queue."""
 
 from __future__ import annotations
 

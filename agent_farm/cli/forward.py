@@ -55,7 +55,7 @@ def forward(id: str, port: int | None) -> None:
 
 
 def _ports(farm: Farm, id: str) -> tuple[str, Address, tuple[int, ...]]:
-    """The machine, its address, and the builder's ports there."""
+    """The builder's machine, its address, and the builder's ports there."""
     found = elsewhere_of(farm, id)
     if found is None:
         farm.require(id)

@@ -34,7 +34,7 @@ def _show_returned(one: CameBack, how: str = "did not") -> None:
 
 
 def _conclude_landing(found: LandingQueue) -> None:
-    if found.state == "none":  # it was a dry run
+    if found.state == "none":  # a dry run
         _show_queue(found)
         return
     if found.state == "running":  # by another process
@@ -61,7 +61,7 @@ def _show_status(found: LandingQueue) -> None:
 
 
 def _show_queue(found: LandingQueue) -> None:
-    """The whole of it, for --status and --dry-run."""
+    """The whole queue, for --status and --dry-run."""
     for group in found.groups:
         answer(f"check {', '.join(group)}")
     rows = [

@@ -48,7 +48,7 @@ def _follow(typed: Typed) -> int | None:
 
 
 def _looks(typed: Typed) -> tuple[Callable[[], tuple[bool, Sequence[Event]]], float]:
-    """Each time whether it has ended, and its events: in this order, so that none is missed."""
+    """A look, and the seconds until the next. It first asks whether the builder has ended, to miss none."""
     farm = typed.context.farm
     if farm.paths.fleet.exists():
         from agent_farm.operations.fleet.elsewhere import host_of

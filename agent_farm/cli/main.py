@@ -1,4 +1,4 @@
-"""`af`: the table of commands, each loaded when it is called, and the one error boundary."""
+"""`af`: the table of commands, each imported when it is called, and the one place that catches errors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _INTERRUPTED = 130
 _BUG = 3
 _HINT_LENGTH = 300
 _OBJECTS_BEFORE_COLLECTING = 50_000
-# A group that was called without a command; before click 8.2 that was no error.
+# Raised for a group without a command; before click 8.2 that was no error.
 _HELP_WANTED = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class LazyGroup(click.Group):
-    """Knows every command's name and one line of help; imports a command's module when it is called."""
+    """Knows every command's name and one line of help; imports a command's module only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """By the table: click's own asks each command that begins so for its help."""
+        """Completes from the table: click's own way loads each matching command for its help."""
         from click.shell_completion import CompletionItem
 
         named = [(name, entry) for name, entry in COMMANDS.items() if name.startswith(incomplete)]
@@ -118,14 +118,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _start_fast() -> None:
-    """Imports make many objects and no garbage, so collecting begins later."""
+    """Imports create many objects and no garbage, so garbage collection starts later."""
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTING)
 
 
 def _load_msgspec() -> None:
-    """What every command is made with, and neither the list of commands nor its completion needs.
+    """Every command needs it, but neither the list of commands nor its completion does.
 
-    It takes from typing_extensions what typing has as well since Python 3.11.
+    What it takes from typing_extensions is also in typing since Python 3.11.
     """
     if "typing_extensions" not in sys.modules:
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # an ImportError
@@ -134,7 +134,7 @@ def _load_msgspec() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Without Python taking its modules apart, a seventh of a short command, where nothing waits for that."""
+    """Exits without Python's clean-up, a seventh of a short command, if nothing depends on it."""
     if threading.active_count() == 1 and not atexit._ncallbacks():
         with suppress(OSError, ValueError):  # reported as Python does it
             sys.stdout.flush()
@@ -144,11 +144,11 @@ def _leave(code: int) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; every way it can end becomes an exit code here and nowhere else."""
+    """Run one command; every way it can end is turned into an exit code here and nowhere else."""
     _open_missing_streams()
     try:
         return _ended(arguments or _alone())
-    except OSError as error:  # the error itself could not be printed on stdout
+    except OSError as error:  # even the error could not be printed
         _silence_stdout()
         show_error(as_farm_error(error), as_json=False)
         return 1
@@ -187,7 +187,7 @@ def _ended(arguments: list[str]) -> int:
         return 2
     except (KeyboardInterrupt, click.Abort):
         if sys.stderr.isatty():
-            narrate("")  # the prompt goes below the ^C
+            narrate("")  # puts the prompt below the ^C
         return _INTERRUPTED
     except BrokenPipeError:
         _silence_stdout()
@@ -201,7 +201,7 @@ def _ended(arguments: list[str]) -> int:
 
 
 def _with_yes(error: AgentFarmError, arguments: list[str]) -> AgentFarmError:
-    """Consent is given by the same command with --yes, where it has that, else by the list of all."""
+    """Adds how to agree: the same command with --yes if it has that option, else `af config agree`."""
     if isinstance(error, ConsentNeeded) and error.hint is None:
         from agent_farm.consent import HINT
         from agent_farm.launch import as_command
@@ -230,7 +230,7 @@ def _from_click(error: click.ClickException) -> AgentFarmError:
 
 
 def _can_answer() -> bool:
-    """Whether stdout can still be written; if its disk is full, buffered text is dropped."""
+    """Whether stdout can still be written to; if its disk is full, buffered text is dropped."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -240,12 +240,12 @@ def _can_answer() -> bool:
 
 
 def _silence_stdout() -> None:
-    """The reader went away (`af status | head`); nothing more must be written at exit."""
+    """The reader went away (`af status | head`), so nothing more may be written at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_missing_streams() -> None:
-    """A caller that closed one (`>&-`) gets silence; the next file that is opened must not take its place."""
+    """A stream that the caller closed (`>&-`) becomes /dev/null, before an opened file takes its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open("/dev/null", mode))  # noqa: SIM115

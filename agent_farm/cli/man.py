@@ -12,7 +12,7 @@ from agent_farm.cli.output import answer, narrate_hint
 from agent_farm.disk import cannot_write, make_directory, replace_file
 from agent_farm.launch import as_command
 
-# Lines that are as wide as a terminal already: no indent before them.
+# Lines that are already as wide as a terminal are not indented.
 _AS_IT_IS = ".nf\n.in 0"
 _HEADING = re.compile(r"(?m)^(\S[^\n]*):$")
 
@@ -39,7 +39,7 @@ def man(directory: Path) -> None:
 
 
 def pages(command: click.Command, path: str = "af") -> Iterator[tuple[str, str]]:
-    """A page for it and for each command below it."""
+    """One page for the command and one for each command below it."""
     context = click.Context(command, info_name=path.replace("-", " "), max_content_width=78)
     yield path, _page(path, command, context)
     if isinstance(command, click.Group):
@@ -69,7 +69,7 @@ def _page(path: str, command: click.Command, context: click.Context) -> str:
 
 
 def _roff(text: str) -> str:
-    """Verbatim, whatever it begins with."""
+    """The text as it is, whatever characters it begins with."""
     plain = text.replace("\\", "\\e").replace("-", "\\-")
     ascii_only = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", plain)
     return re.sub(r"(?m)^([.'])", r"\\&\1", ascii_only)

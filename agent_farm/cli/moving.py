@@ -1,4 +1,4 @@
-"""`af import`, `af eject`, `af uninstall`: coming and going."""
+"""`af import`, `af eject`, `af uninstall`: moving to af and away from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_farm.paths import user_settings_file, user_state_directory
 
 
 def _agree(typed: Typed, question: str, *, yes: bool, show: Any) -> int | None:
-    """What it would do is shown first; without a terminal it needs --yes."""
+    """Shows first what it would do; without a terminal it needs --yes."""
     if yes or typed.request.dry_run:
         return None
     for part in typed.operation.run(typed.context, replace(typed.request, dry_run=True)):

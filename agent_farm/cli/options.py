@@ -1,4 +1,4 @@
-"""What several commands share: opening the farm, asking a question."""
+"""What several commands share: opening the farm, asking for consent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def current_farm(
     tell: Callable[[str], None] = lambda text: narrate(printable(text)),
     step: Step = lambda what, done, total: None,
 ) -> Farm:
-    """The farm here. What only looks, talks or stops is `tolerant`: of a typo in the settings it warns."""
+    """The farm here. To `tolerant` commands, which only look, talk or stop, bad settings are a warning."""
     farm = open_farm(current_directory(), tell, step=step)
     if not tolerant:
         farm.settings.require_good()
@@ -73,6 +73,6 @@ def _ask(requests: Sequence[Request]) -> bool:
 
 
 def tell_who_is_awaited(client: str) -> None:
-    """A person who types a command that is made for a program sees why nothing happens."""
+    """Tells a person who typed a command that is meant for programs why nothing happens."""
     if sys.stdin and sys.stdin.isatty():
         narrate(f"Waiting for {client} on standard input; --help says how to set one up. Ctrl-C ends it.")

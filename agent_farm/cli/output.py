@@ -31,7 +31,7 @@ STATE_STYLES = {
 
 
 def answer(text: str, end: str = "\n") -> None:
-    """What was asked for."""
+    """Prints what was asked for."""
     _write(sys.stdout, text + end)
 
 
@@ -42,14 +42,14 @@ def answer_bytes(data: bytes) -> None:
 
 
 def answer_json(document: Mapping[str, Any]) -> None:
-    """One versioned object on stdout."""
+    """Prints one versioned object to stdout."""
     _write(sys.stdout, json.dumps({"version": 1, **document}, default=str) + "\n")
 
 
 def page(text: str) -> None:
-    """Through the user's pager on a terminal, as git does it; `less` leaves a short text standing.
+    """Shows `text` in the user's pager on a terminal, as git does; `less` leaves a short text on the screen.
 
-    Elsewhere byte for byte, so that a patch can be applied whatever the files' encoding.
+    Elsewhere prints it byte for byte, so that a patch can be applied whatever the files' encoding.
     """
     data = text.encode(errors="surrogateescape") + b"\n"
     if not (sys.stdout.isatty() and _shown_in_pager(data)):
@@ -57,10 +57,10 @@ def page(text: str) -> None:
 
 
 def _shown_in_pager(data: bytes) -> bool:
-    import subprocess  # 2 ms that `--help` and `--version` do without
+    import subprocess  # takes 2 ms, which `--help` and `--version` need not spend
 
     pager = shlex.split(os.environ.get("GIT_PAGER") or os.environ.get("PAGER") or "less")
-    # Ctrl-C is the pager's to handle: killed by us, it would leave the terminal without echo.
+    # Ctrl-C is for the pager: if we ended it, it would leave the terminal without echo.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         subprocess.run(pager, input=data, env={"LESS": "FRX", **os.environ}, check=False)
@@ -72,7 +72,7 @@ def _shown_in_pager(data: bytes) -> bool:
 
 
 def narrate(text: str) -> None:
-    """Progress; scripts that read stdout do not see it."""
+    """Prints progress to stderr; scripts that read stdout do not see it."""
     _write(sys.stderr, text + "\n")
 
 
@@ -81,7 +81,7 @@ def narrate_hint(command: str) -> None:
 
 
 def style(text: str, name: str | None, stream: TextIO | None = None) -> str:
-    """Coloured on a terminal, plain elsewhere and under NO_COLOR."""
+    """`text` in colour on a terminal, plain elsewhere and with NO_COLOR."""
     if name is None or not has_colour(stream):
         return text
     return f"\x1b[{_CODES[name]}m{text}\x1b[0m"
@@ -102,17 +102,17 @@ def show_error(error: AgentFarmError, *, as_json: bool) -> None:
 
 
 def _set_in(text: str) -> str:
-    """No line of what others wrote begins as one of ours does: with `hint:`, say."""
+    """Indents what others wrote, so that none of its lines can pass for one of ours, such as `hint:`."""
     return printable(text).replace("\n", "\n  ")
 
 
 def folded(text: str, *, indent: str = "  ", stream: TextIO | None = None) -> str:
-    """Prose for a terminal, broken between words; elsewhere as it is, as are commands to copy anywhere."""
+    """Prose wrapped for a terminal; elsewhere unchanged, like commands to copy."""
     stream = stream or sys.stdout
     width = terminal_width(stream)
     if not stream.isatty() or max(map(len, text.split("\n"))) <= width:
         return text
-    import textwrap  # 2 ms that most answers do without
+    import textwrap  # takes 2 ms, which most answers need not spend
 
     fold = textwrap.TextWrapper(
         width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -125,7 +125,7 @@ def error_json(error: AgentFarmError) -> dict[str, Any]:
 
 
 def show_bug(error: Exception, *, as_json: bool) -> None:
-    """A traceback goes to a log, never to the terminal."""
+    """Writes the traceback to a log, never to the terminal."""
     log = _write_bug_log(error)
     where = f"The details are in {log}." if log else "The details could not be written."
     what = f"This is a bug in af: {type(error).__name__}: {error}"

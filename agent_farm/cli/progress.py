@@ -1,4 +1,4 @@
-"""How far a long step is: a line in place on a terminal, a plain line now and then elsewhere."""
+"""How far a long step is: one line, redrawn in place, on a terminal; a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Struct, field
 
 from agent_farm.cli.output import narrate, printable
 
-_LONG_SECONDS = 1.0  # what is over sooner is not spoken of
+_LONG_SECONDS = 1.0  # shorter steps are not reported
 _REDRAW_SECONDS = 0.1
 _LINE_SECONDS = 10.0
 _ERASE = "\r\x1b[K"
 
 
 class Progress(Struct):
-    """Of one command. `step` may be called from any thread; `clear` comes before anything else is printed."""
+    """Of one command. `step` may be called from any thread; call `clear` before printing anything else."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     clock: Callable[[], float] = time.monotonic
@@ -30,7 +30,7 @@ class Progress(Struct):
     _lock: Lock = field(default_factory=Lock)
 
     def step(self, what: str, done: int, total: int) -> None:
-        """`done` of `total` are through with it; a step begins with 0."""
+        """`done` of `total` are finished; a step begins with 0."""
         with self._lock:
             now = self.clock()
             if what != self._what or done == 0:

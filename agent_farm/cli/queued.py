@@ -1,4 +1,4 @@
-"""`af queue`; apart from `af spawn`, which starts without it."""
+"""`af queue`, in a file of its own because `af spawn` starts without it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from agent_farm.operations.resume import Resumed
 
 
 def _continue_option(help: str) -> click.Option:
-    """`--continue`, with or without a text of one's own."""
+    """`--continue`, with or without a text of the user's own."""
     return click.Option(
         ["--continue", "say"], metavar="[TEXT]", is_flag=False, flag_value=GO_ON, default=None, help=help
     )
@@ -46,7 +46,7 @@ resume = command_of(
 
 
 def _agree(typed: Typed) -> int | None:
-    """Shows the plan first; without a terminal it needs --yes to be carried out."""
+    """Shows the plan first; without a terminal, --yes is needed to carry it out."""
     request = typed.request
     plan: Recovered = typed.operation.answer_to(typed.context, replace(request, dry_run=True))
     if request.dry_run and typed.as_json:

@@ -149,7 +149,7 @@ def _deciding(decision: str) -> Any:
 
 
 def _open_screen(typed: Typed) -> int | None:
-    """Git is asked while Textual loads, which takes longer than any other import."""
+    """Asks git while Textual loads, which takes longer than any other import."""
     if typed.as_json or typed.values["list"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     context, request = typed.context, typed.request

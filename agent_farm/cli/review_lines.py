@@ -1,4 +1,4 @@
-"""The text above and between the lines of a result, each part with its style: printed, and on the screen."""
+"""The text above and between the lines of a result, with styles, for printing and for the screen."""
 
 from __future__ import annotations
 

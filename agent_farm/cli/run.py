@@ -60,7 +60,7 @@ def waits(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _end_as_by_ctrl_c(typed: Typed) -> None:
-    """The session is cancelled then, and its record complete."""
+    """The session is then cancelled, and its record complete."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""`af runtimes`: what is installed, and whether it holds its lock; `af adapter`: the shipped executables."""
+"""`af runtimes`: what is installed and whether it matches its lock; `af adapter`: the shipped executables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _list = command_of(Way("runtimes", _show))
 
 
 def _list_unless_asked(as_json: bool) -> int:
-    """Without a command of the group."""
+    """Runs if no command of the group was given."""
     context = click.get_current_context()
     assert _list.callback is not None
     return 0 if context.invoked_subcommand else int(_list.callback(as_json=as_json))

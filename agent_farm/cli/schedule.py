@@ -66,7 +66,7 @@ def _entry(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_top(root: Path, place: Path) -> str:
-    """A directory of the checkout by its name from the top: the farm may be moved."""
+    """The directory relative to the root of the checkout, since the farm may be moved."""
     return str(place.relative_to(root)) if place.is_relative_to(root) else str(place)
 
 

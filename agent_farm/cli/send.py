@@ -53,7 +53,7 @@ def _message(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_text(typed: Typed) -> None:
-    """Where the text was forgotten, the last id would be sent."""
+    """If the text was forgotten, the last id would be sent as the text."""
     text = typed.request.text
     if text != typed.values["words"][-1] or "-" not in text:
         return

@@ -47,7 +47,7 @@ STATE_STYLES = {
     "cancelled": "yellow",
 }
 LOOK_SECONDS = 0.3
-_GIVE_WAY = (5, 4, 3)  # who asked, the runtime, how long it took
+_GIVE_WAY = (5, 4, 3)  # who asked, the runtime, the duration
 _SHOWN_OTHERWISE = ("prompt", "context", "output", "tool_calls", "home")
 
 
@@ -105,7 +105,7 @@ def _call_line(call: Mapping[str, Any]) -> str:
 
 
 def _follow(typed: Typed) -> int | None:
-    """Like `af run` for a session that somebody else started; Ctrl-C ends the looking, not the session."""
+    """Like `af run`, for a session that somebody else started; Ctrl-C ends the following, not the session."""
     if not typed.values["follow"]:
         return None
     ended = _followed(typed)

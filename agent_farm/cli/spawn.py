@@ -66,7 +66,7 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
 
 def _require_attachable(typed: Typed) -> None:
     if typed.values["attach"] and not typed.request.dry_run:
-        from agent_farm.cli.attach import require_attachable  # statuses, which no other spawn needs
+        from agent_farm.cli.attach import require_attachable  # imports statuses, which no other spawn needs
 
         require_attachable(typed.context.farm)
 
@@ -104,7 +104,7 @@ def _attach(typed: Typed, found: Spawned) -> None:
 
 
 def _text(words: tuple[str, ...]) -> str | None:
-    """The task; several words mean that it was not quoted."""
+    """The task; several words mean that the quotes were forgotten."""
     if len(words) < 2:
         return words[0] if words else None
     raise UsageError(
@@ -115,7 +115,7 @@ def _text(words: tuple[str, ...]) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """For a shell; in the quotes a person would type, where nothing in the text means something in them."""
+    """`text` quoted for a shell, in double quotes if nothing in it has a meaning inside them."""
     quoted = shlex.quote(text) if any(char in text for char in '"\\$`!') else f'"{text}"'
     return f"-- {quoted}" if text.startswith("-") else quoted
 

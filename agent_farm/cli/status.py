@@ -24,7 +24,7 @@ from agent_farm.farm.listing import Builder
 
 _WATCH_SECONDS = 1.0
 _SHORT = ("working", "queued", "idle")
-# The alternate screen, as `less` and `top` use it, so that the previous contents come back.
+# The alternate screen, which `less` and `top` use too, so that the previous contents come back.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -66,7 +66,7 @@ def _show(builders: Sequence[Builder]) -> None:
 
 
 def _hint(builders: Sequence[Builder]) -> None:
-    """What brings those back that do nothing by themselves."""
+    """How to continue builders that do nothing by themselves."""
     states = [builder.status.state for builder in builders]
     if "lost" in states:
         narrate_hint("af recover")
@@ -80,7 +80,7 @@ def _table(builders: Sequence[Builder]) -> str:
 
 
 def _watch(typed: Typed) -> int | None:
-    """Shows it again every second until Ctrl-C."""
+    """Shows the status again every second, until Ctrl-C."""
     if not typed.values["watch"]:
         return None
     if typed.as_json:
@@ -93,7 +93,7 @@ def _watch(typed: Typed) -> int | None:
     try:
         while True:
             lines = _fitting(_picture(typed).split("\n"), terminal_height())
-            # drawn over the last picture, so that nothing flickers
+            # drawn over the previous picture, to avoid flicker
             answer(_HOME + f"{_ERASE_LINE}\n".join(lines) + _ERASE_LINE + _ERASE_BELOW, end="")
             time.sleep(_WATCH_SECONDS)
     finally:
@@ -111,7 +111,7 @@ def _found(typed: Typed) -> list[Builder]:
 
 
 def _fitting(lines: list[str], height: int) -> list[str]:
-    """The first lines and the summary, which is the last one."""
+    """The first lines, and the summary, which is the last line."""
     if len(lines) <= height:
         return lines
     hidden = len(lines) - height + 1
@@ -125,7 +125,7 @@ def _before(typed: Typed) -> int | None:
 
 
 def _say_in_short(typed: Typed) -> int:
-    """For a prompt: empty without builders."""
+    """One short text for a shell prompt; empty without builders."""
     if typed.as_json or typed.values["watch"]:
         raise UsageError("--short goes alone", hint="af status --help")
     states = [builder.status.state for builder in _found(typed)]

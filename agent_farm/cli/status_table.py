@@ -18,7 +18,7 @@ from agent_farm.operations.shown import GitShown
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
 _ORDER = (*NEEDS_YOU, "idle", "limited", "working", "preparing", "creating", "queued")
-_GIT_WANTED = 16  # a long branch is cut to this for the task's sake
+_GIT_WANTED = 16  # a long branch is cut to this width to leave room for the task
 _INDENT = "  "
 
 
@@ -57,7 +57,7 @@ def render(builders: Sequence[Builder], *, width: int, now: float) -> str:
 
 
 def _groups(builders: Sequence[Builder]) -> list[tuple[str, list[Builder]]]:
-    """Builders that wait for a person are not listed under their types."""
+    """Builders that wait for a person are listed first, not under their types."""
     waiting = [builder for builder in builders if builder.status.state in NEEDS_YOU]
     others = [builder for builder in builders if builder.status.state not in NEEDS_YOU]
     by_type = [(_TITLES[type], [one for one in others if one.record.type == type]) for type in BUILDER_TYPES]
@@ -95,13 +95,13 @@ def _row(builder: Builder, now: float) -> _Row:
 
 
 def _runtime(builder: Builder) -> str:
-    """With the machine that it works on, if not this one."""
+    """The runtime, and the machine if it is not this one."""
     runtime = f"{builder.record.runtime} unlocked" if builder.record.unlocked else builder.record.runtime
     return f"{runtime} on {builder.host}" if builder.host else runtime
 
 
 def _reason(builder: Builder) -> list[str]:
-    """What a person is needed for, or until when the builder is limited, on its own line."""
+    """What a person is needed for, or until when the builder is limited, on a line of its own."""
     status = builder.status
     if status.state not in (*NEEDS_YOU, "limited") or not status.reason or status.reason == CUT_SHORT:
         return []
@@ -109,7 +109,7 @@ def _reason(builder: Builder) -> list[str]:
 
 
 def _styled(line: str, state: str, begin: int) -> str:
-    """The line with its state in colour, where that is on the screen."""
+    """The line with its state in colour, if the state is inside the visible part."""
     end = begin + len(state)
     if line[begin:end] != state:
         return line
@@ -126,14 +126,14 @@ def _git(builder: Builder, now: float) -> str:
     old = f"({age(now - state.at)})" if now - state.at > 5 else ""
     elsewhere = _elsewhere(builder.record.branch, state)
     if elsewhere and text.endswith("landed"):
-        text += ","  # it has landed, and not on the branch that follows
+        text += ","  # it has landed, but not on the branch that follows
     asked = builder.pull_request.told if builder.pull_request else ""
     partly = "sparse" if builder.record.sparse else ""
     return " ".join(part for part in (text, elsewhere, partly, asked, old) if part)
 
 
 def work_words(git: GitState | GitShown, proof: Proof | None) -> str:
-    """`+2 -1 ~3 ✓`: commits ahead and behind, files that are changed, and whether checks prove it."""
+    """`+2 -1 ~3 ✓`: commits ahead and behind, changed files, and whether checks prove the work."""
     landed = bool(git.landed and git.has_commits)
     parts = (
         f"+{git.ahead}" if git.ahead else "",
@@ -149,7 +149,7 @@ def work_words(git: GitState | GitShown, proof: Proof | None) -> str:
 
 
 def _doubt(builder: Builder) -> list[str]:
-    """What is wrong with its work, or needs a look, in one line."""
+    """What is wrong with its work, or needs a look, on one line."""
     proof = builder.proof
     if proof is None or proof.state in ("stale", "uncommitted", "empty"):
         return []
@@ -160,7 +160,7 @@ def _doubt(builder: Builder) -> list[str]:
 
 
 def _elsewhere(branch: str, state: GitState) -> str:
-    """What is checked out, where that is not the builder's own branch."""
+    """What is checked out, if it is not the builder's own branch."""
     if state.operation and state.branch != branch:
         return state.operation
     if state.branch is None:
@@ -169,14 +169,14 @@ def _elsewhere(branch: str, state: GitState) -> str:
 
 
 def _unknown(state: GitState | GitShown) -> str:
-    """Not known is not "no difference"."""
+    """Says that the state is unknown, which is not the same as "no difference"."""
     if state.ahead is not None:
         return ""
     return f"? {state.missing} gone" if state.missing else "?"
 
 
 def usage_words(usage: Usage | None) -> str:
-    """Tokens read and written, and the cost where it is known: `41k/2k $0.13`."""
+    """Tokens read and written, and the cost if it is known: `41k/2k $0.13`."""
     if usage is None:
         return ""
     parts = [f"{_short(usage.input_tokens)}/{_short(usage.output_tokens)}"]
@@ -193,7 +193,7 @@ def _short(count: int | None) -> str:
 
 
 def _widths(rows: list[_Row], width: int) -> _Widths:
-    """Columns as wide as their content; where the task has no room, others give way one by one."""
+    """Columns as wide as their content; while the task has no room, others give way one by one."""
     columns = zip(_Row._fields, zip(*rows, strict=True), strict=True)
     widths = {name: max(map(cells, set(column))) for name, column in columns if any(column[1:])}
     widths.setdefault("task", 0)
@@ -217,7 +217,7 @@ def _summary(builders: Sequence[Builder]) -> str:
 
 
 def _old_bases(builders: Sequence[Builder]) -> list[str]:
-    """What these builders began from is not what the remote has by now."""
+    """Builders whose base is older than what the remote has now."""
     states = {builder.record.base: builder.git for builder in builders if builder.git}
     return [
         f"{base} is {state.base_behind} behind {state.base_follows}"
@@ -227,7 +227,7 @@ def _old_bases(builders: Sequence[Builder]) -> list[str]:
 
 
 def _late_machines(builders: Sequence[Builder], now: float) -> list[str]:
-    """What is shown of their builders is as old as that."""
+    """Machines that do not answer, and how old their builders' states are."""
     seen = {builder.host: builder.seen_at for builder in builders if builder.host and builder.seen_at}
     return [
         f"{host} has not answered; its builders are shown as of {age(now - at)} ago"

@@ -1,4 +1,4 @@
-"""`af init`, `af doctor`, `af pool`: setting a farm up and keeping it sound."""
+"""`af init`, `af doctor`, `af pool`: setting up a farm and keeping it in order."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ notify = command_of(
 
 
 def _open(typed: Mapping[str, Any]) -> Farm:
-    """What is wrong with the settings is among the findings."""
+    """Opens the farm even if its settings are wrong: that is among the findings."""
     return open_farm(
         current_directory(), lambda text: narrate(printable(text)), was_moved=bool(typed["moved"])
     )

@@ -14,11 +14,11 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkpoint_making import INDEX, WORK
 from agent_farm.git.git_process import GitError, TooLong, run_git, run_git_bounded, run_git_bytes
 from agent_farm.git.repository import Repository
-from agent_farm.git.unpacked import MOST_TOLD
+from agent_farm.git.unpacked import MOST_TOLD, new_blobs
 from agent_farm.paths import is_below
 
 _ABOUT = "about.json"
-_FILE, _TREE, _GITLINK = "100644", "40000", "160000"
+_FILE, _TREE = "100644", "40000"
 _MOST_FILES = 20_000
 _MOST_ABOUT = 1_000_000
 _DEEPEST = 16
@@ -228,17 +228,7 @@ def _differing(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list
     words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
     question = "".join(f"{one} {other}\n" for one, other in pairs)
     output = run_git_bounded(repository.root, *words, most_bytes=MOST_TOLD, input=question)
-    found, at = list[list[str]](), 0
-    while at < len(output):
-        if output[at : at + 1] != b":":  # the pair, and what follows is of it
-            at = output.index(b"\n", at) + 1
-            found.append([])
-            continue
-        end = output.index(b"\0", at)
-        _, mode, _, blob, _ = output[at + 1 : end].decode().split(" ")
-        if mode != _GITLINK and blob.strip("0"):
-            found[-1].append(blob)
-        at = output.index(b"\0", end + 1) + 1
+    _, *found = new_blobs(output)
     if len(found) != len(pairs):
         raise ValueError("git has not compared all of them.")
     return found

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 
-from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.git.divergence import commit_at
 from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
 
-_OBJECT = re.compile(OBJECT_NAME)
 _SET_ASIDE = re.compile(r"refs/agent-farm/fleet/([^@/]+)@([0-9]{1,12})(?:-fetched|-branch)?")
 _FIRST_TIME = 1_000_000_000
 
@@ -90,10 +89,3 @@ def drop(repository: Repository, *refs: str) -> None:
     for ref in refs:
         with suppress(GitError):
             run_git(repository.root, "update-ref", "-d", ref)
-
-
-def commit_at(repository: Repository, ref: str) -> str | None:
-    with suppress(GitError):
-        found = run_git(repository.root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
-        return found if _OBJECT.fullmatch(found) else None
-    return None

@@ -38,6 +38,10 @@ def resolve_commits(repository: Repository, names: Iterable[str]) -> dict[str, s
     return {name: found[name][0] if name in found else None for name in names}
 
 
+def commit_at(repository: Repository, name: str) -> str | None:
+    return resolve_commits(repository, [name])[name]
+
+
 def resolve_trees(repository: Repository, names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Commit and tree of each name that stands for a commit; one process for all."""
     return {

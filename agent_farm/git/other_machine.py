@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.git.divergence import commit_at
 from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
 from agent_farm.git.unpacked import allocation_bound
@@ -22,7 +21,6 @@ _FETCH_SECONDS = 600.0
 _PUSHES = 5  # git there refuses a push while a worktree is being made that has no commit yet
 TOO_MUCH = "af: more came than may be fetched"  # printed by the program that counts
 _NO_ROOM = "attempting to allocate"  # printed by git about an object that is larger
-_COMMIT = re.compile(OBJECT_NAME)
 # Given on the command line, these override the user's files. Every object that arrives is checked; a pack of
 # many objects is kept as it is, without expanding its deltas, and a large object is never held whole in
 # memory.
@@ -133,12 +131,7 @@ def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> N
 
 
 def fetched_commit(repository: Repository, builder: str) -> str | None:
-    with suppress(GitError):
-        found = run_git(
-            repository.root, "rev-parse", "--verify", "--quiet", f"{fetched_ref(builder)}^{{commit}}"
-        ).strip()
-        return found if _COMMIT.fullmatch(found) else None
-    return None
+    return commit_at(repository, fetched_ref(builder))
 
 
 def note_fetched(repository: Repository, builder: str, commit: str) -> None:

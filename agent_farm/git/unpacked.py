@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_farm.git.git_process import paths_of, run_git, run_git_bounded
+from agent_farm.git.git_process import run_git, run_git_bounded
 from agent_farm.git.repository import Repository
 
 MOST_TOLD = 64_000_000  # enough for half a million changed files
@@ -19,10 +19,26 @@ def changed_bytes(repository: Repository, commit: str, tree: str) -> int:
     """Size of the files in `tree` that differ from the commit. TooLong if there are too many to list."""
     words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commit, tree)
     told = run_git_bounded(repository.root, *words, most_bytes=MOST_TOLD)
-    items = iter(paths_of(told.decode("utf-8", "surrogateescape")))
-    blobs = [facts.split()[3] for facts, _ in zip(items, items, strict=True) if facts.split()[1] != _GITLINK]
-    wanted = "".join(f"{blob}\n" for blob in blobs if blob.strip("0"))
-    if not wanted:
+    (blobs,) = new_blobs(told)
+    if not blobs:
         return 0
-    sizes = run_git(repository.root, "cat-file", "--batch-check=%(objectsize)", input=wanted.encode())
+    wanted = "".join(f"{blob}\n" for blob in blobs)
+    sizes = run_git(repository.root, "cat-file", "--batch-check=%(objectsize)", input=wanted)
     return sum(map(int, sizes.splitlines()))
+
+
+def new_blobs(output: bytes) -> list[list[str]]:
+    """What `diff-tree -r -z --raw` says: the blobs of the second tree that are not in the first one at the
+    same path. With `--stdin` those of each pair of trees follow the first, which is empty then."""
+    found, at = [list[str]()], 0
+    while at < len(output):
+        if output[at : at + 1] != b":":  # the names of a pair
+            at = output.index(b"\n", at) + 1
+            found.append([])
+            continue
+        end = output.index(b"\0", at)
+        _, mode, _, blob, _ = output[at + 1 : end].decode().split(" ")
+        if mode != _GITLINK and blob.strip("0"):
+            found[-1].append(blob)
+        at = output.index(b"\0", end + 1) + 1
+    return found

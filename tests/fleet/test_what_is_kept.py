@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
-from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
+from agent_farm.git.checkpoints import keep_newer, kept_ref
+from agent_farm.git.divergence import commit_at
 from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.expire import Expire, expire
 from agent_farm.operations.fleet import checkpoint, recover_elsewhere, server_keeping

@@ -21,7 +21,8 @@ from agent_farm.farm.placing_again import place_again
 from agent_farm.fleet.book import Book, Left, Placed, edit_book, next_term, read_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.asking import side_by_side
-from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
+from agent_farm.git.checkpoints import keep_newer, kept_ref
+from agent_farm.git.divergence import commit_at
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock, require_room
@@ -91,8 +92,7 @@ def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
             why=f"A machine has lost its builders if it does not answer for {limit} s (fleet.lost_seconds).",
             hint=f"af status {id}",
         )
-    kept = placed.checkpoint
-    if kept is None or placed.row is None or commit_at(farm.repository, kept_ref(id)) is None:
+    if placed.checkpoint is None or placed.row is None or commit_at(farm.repository, kept_ref(id)) is None:
         raise NotFound(
             f"Nothing of {id} has come home",
             why=f"Its work is on the disk of {placed.host}.",

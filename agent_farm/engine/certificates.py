@@ -38,14 +38,15 @@ def require_tls(directory: str, host: str | None = None) -> Path:
     return place
 
 
-def require_head(cluster: str, tls: str, seconds: float, own: str | None = None) -> None:
+def require_head(cluster: str, tls: str, seconds: float, own: str | None = None) -> str:
     """Check that the head answers like gRPC, with TLS or without, and accepts the certificate in `tls`, which
-    has to name this machine's address: `own`, or the one that it reaches the head from."""
+    has to name this machine's address, `own`, if known. Return the address that it reaches the head from."""
     host, _, port = cluster.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=seconds) as plain:
+            reached_by = str(plain.getsockname()[0])
             if tls:
-                place = require_tls(tls, own or str(plain.getsockname()[0]))
+                place = require_tls(tls, own)
                 problem = _problem_with_tls(plain, place, host)
             else:
                 problem = None if _answers(plain) else "It does not answer like Ray, or it needs --tls."
@@ -55,6 +56,7 @@ def require_head(cluster: str, tls: str, seconds: float, own: str | None = None)
         raise kind(what, why=error.strerror or str(error), hint=_HINT) from error
     if problem is not None:
         raise Unreachable(f"The cluster at {cluster} cannot be used", why=problem, hint=_HINT)
+    return reached_by
 
 
 def _problem_with_tls(plain: socket.socket, place: Path, host: str) -> str | None:

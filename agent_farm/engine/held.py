@@ -19,7 +19,7 @@ from agent_farm.disk import file_lock
 from agent_farm.engine.certificates import HEAD_SECONDS, require_head
 from agent_farm.engine.contract import Room
 from agent_farm.engine.holder_words import Question, Said, hear, require_own_peer, say
-from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory
+from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory, running_node
 from agent_farm.errors import AgentFarmError, LockTaken, Overdue, Unreachable, error_of
 
 _START_SECONDS = 90.0
@@ -67,6 +67,12 @@ class Held(Struct, frozen=True):
             hear(connection, Said)
         with suppress(AgentFarmError), file_lock(self._socket.with_suffix(".lock"), wait=_SECONDS):
             pass
+
+    def _own_address(self) -> str | None:
+        """Ray's driver has the address of the cluster's node on this machine: None, where `af` did not start
+        that one."""
+        node = running_node()
+        return node.host or None if node and node.cluster == self.cluster else None
 
     @property
     def _socket(self) -> Path:
@@ -120,7 +126,7 @@ class Held(Struct, frozen=True):
 
     def _start(self, until: float) -> None:
         require_ray()
-        require_head(self.cluster, self.tls, min(HEAD_SECONDS, _left(until)))
+        require_head(self.cluster, self.tls, min(HEAD_SECONDS, _left(until)), self._own_address())
         log = self._socket.with_suffix(".log")
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

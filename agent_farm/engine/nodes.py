@@ -26,6 +26,7 @@ from agent_farm.engine.ray_files import (
     read_node,
     require_ray,
     run_directory,
+    running_node,
     state_directory,
 )
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
@@ -36,11 +37,6 @@ _START_SECONDS = 180.0
 _END_SECONDS = 30.0
 _STORE_BYTES = 100_000_000  # for objects in memory; commits travel in much smaller pieces
 _NO_PORT = ("--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0")
-
-
-def running_node() -> Node | None:
-    node = read_node()
-    return node if node and is_locked(node_lock()) else None
 
 
 @contextmanager
@@ -71,18 +67,22 @@ def start_member(cluster: str, host: str | None, *, name: str, slots: int, tls: 
     if host is None and cluster.rpartition(":")[0] == LOOPBACK:
         host = LOOPBACK
     require_ray()
-    require_head(cluster, tls, HEAD_SECONDS, host)
+    reached_by = require_head(cluster, tls, HEAD_SECONDS, host)
+    if host is None:
+        host = reached_by
+        if tls:
+            require_tls(tls, host)
     return _start((f"--address={cluster}",), cluster, host, name, slots, tls)
 
 
-def _start(words: Sequence[str], cluster: str, host: str | None, name: str, slots: int, tls: str) -> Node:
+def _start(words: Sequence[str], cluster: str, host: str, name: str, slots: int, tls: str) -> Node:
     require_ray()
     _require_no_node()
     environment = {**os.environ, **ray_environment(tls), NAMES: ":".join(os.environ)}
     place = run_directory() / "r"
     argv = [
         sys.executable, "-I", "-m", "agent_farm.engine.ray_node", *words, *_NO_PORT,
-        *([f"--node-ip-address={host}"] if host else []),
+        f"--node-ip-address={host}",
         "--num-cpus=0", f'--resources={{"builder": {slots}}}', f"--labels=af-name={name}",
         f"--temp-dir={place}", f"--object-store-memory={_STORE_BYTES}", "--disable-usage-stats",
         "--include-log-monitor=false", "--log-style=record", "--log-color=false",
@@ -96,7 +96,7 @@ def _start(words: Sequence[str], cluster: str, host: str | None, name: str, slot
         )  # fmt: skip
     finally:
         os.close(descriptor)
-    node = Node(process.pid, cluster, name, tls)
+    node = Node(process.pid, cluster, name, tls, host)
     store(node_file(), node)
     _wait_for(process, place)
     process.returncode = 0  # it outlives this process, which need not wait for it

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_farm.disk import make_directory, replace_file
+from agent_farm.disk import is_locked, make_directory, replace_file
 from agent_farm.documents import load
 from agent_farm.engine.certificates import TLS_FILES, require_tls
 from agent_farm.errors import AgentFarmError, ToolMissing
@@ -22,12 +22,14 @@ _TOKEN_BYTES = 32
 
 
 class Node(Struct, frozen=True):
-    """The node of a cluster that was started on this machine. `tls` is a directory with TLS_FILES, or ""."""
+    """The node of a cluster that was started on this machine. `tls` is a directory with TLS_FILES, or "".
+    `host` is the address at which other machines reach it, "" in a file of an older version."""
 
     pid: int
     cluster: str
     name: str
     tls: str = ""
+    host: str = ""
 
 
 def state_directory() -> Path:
@@ -56,6 +58,11 @@ def read_node() -> Node | None:
         return load(node_file(), Node)
     except FileNotFoundError:
         return None
+
+
+def running_node() -> Node | None:
+    node = read_node()
+    return node if node and is_locked(node_lock()) else None
 
 
 def run_directory() -> Path:

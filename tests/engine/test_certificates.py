@@ -13,10 +13,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from agent_farm.disk import file_lock
+from agent_farm.documents import store
 from agent_farm.engine import nodes
 from agent_farm.engine.certificates import require_head, require_tls
 from agent_farm.engine.held import Held
 from agent_farm.engine.nodes import start_head, start_member
+from agent_farm.engine.ray_files import Node, node_file, node_lock
 from agent_farm.errors import AgentFarmError, DamagedFile, Unreachable
 from tests.engine.certificates import Authority, greeting
 
@@ -105,3 +108,34 @@ def test_nothing_is_started_with_certificates_that_cannot_be_used(
                 start_member(address, None, name="n1", slots=1, tls=tls)
             with pytest.raises(AgentFarmError, match="cannot be used"):
                 Held(address, tls).capacity()
+
+
+def test_the_name_is_compared_with_the_address_of_the_node_here(
+    ours: Authority, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several interfaces it is not the one by which the head is reached; Ray's driver has the node's."""
+    monkeypatch.setattr("agent_farm.engine.held.require_ray", lambda: None)
+    monkeypatch.setattr(nodes, "require_ray", lambda: None)
+
+    def popen(*given: object, **how: object) -> None:
+        started.append(given)
+        raise OSError("no more processes")
+
+    def starts_a_holder(address: str) -> bool:
+        started.clear()
+        with pytest.raises(AgentFarmError):
+            Held(address, tls).capacity()
+        return bool(started)
+
+    started = list[object]()
+    monkeypatch.setattr("subprocess.Popen", popen)
+    tls = str(ours.directory(tmp_path / "own", address="10.0.0.5"))
+    with greeting(ours.directory(tmp_path / "head")) as address:
+        with file_lock(node_lock()):
+            store(node_file(), Node(1, address, "home", tls, "10.0.0.5"))
+            assert starts_a_holder(address)
+            store(node_file(), Node(1, address, "home", tls, "10.0.0.6"))
+            assert not starts_a_holder(address)
+        assert starts_a_holder(address), "nobody knows the address of a node that af has not started"
+        with pytest.raises(AgentFarmError, match="cannot be used"):
+            start_member(address, None, name="n1", slots=1, tls=tls)

@@ -10,13 +10,14 @@ from msgspec import Meta, structs
 
 from agent_farm.engine.contract import Room
 from agent_farm.engine.held import Held
-from agent_farm.engine.nodes import LOOPBACK, end_node, running_node, start_head, start_member, starting
+from agent_farm.engine.nodes import LOOPBACK, end_node, start_head, start_member, starting
 from agent_farm.engine.ray_files import (
     Node,
     make_token,
     read_node,
     read_token,
     require_ray,
+    running_node,
     store_token,
     token_file,
 )

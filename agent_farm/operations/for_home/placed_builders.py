@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from msgspec import Struct, structs
 
 from agent_farm.builders.ids import Name
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.disk import file_lock
 from agent_farm.errors import UsageError
-from agent_farm.farm.farm import open_farm
+from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.terms import hold, read_terms, require_valid
 from agent_farm.forge.issues import Issue
 from agent_farm.launch import as_command
@@ -52,7 +54,8 @@ def placed(place: Path, asked: Place, told: list[str]) -> Spawned:
         check_out(place, asked.commit, lock)
         farm = open_farm(place, told.append)
         require_valid(read_terms(farm), asked.id, asked.term)
-        if asked.id in farm.records():
+        if (there := farm.records().get(asked.id)) is not None:
+            _require_same(farm, there, asked)
             hold(farm, asked.id, asked.term)
             return Spawned(builder=show_builder(farm, asked.id))
         if farm.repository.branch_commit(asked.branch) is not None:
@@ -71,3 +74,19 @@ def placed(place: Path, asked: Place, told: list[str]) -> Spawned:
     made = make_builder(farm, plan)
     hold_or_undo(farm, asked.id, asked.term)
     return Spawned(builder=made, notes=plan.notes)
+
+
+def _require_same(farm: Farm, there: BuilderRecord, asked: Place) -> None:
+    """It is what this call made when it was made before, and not one that home has forgotten since: ids, and
+    the farm's name here, can come again. One without a term was made by a call that was killed then."""
+    term = read_terms(farm).held.get(asked.id)
+    if term == asked.term:
+        return
+    if term is None and (there.branch, there.base_commit) == (asked.branch, asked.base_commit):
+        return
+    prune = as_command(Path(sys.executable).with_name("af"), "prune", asked.id)
+    raise UsageError(
+        f"There is another builder {asked.id} in {farm.root}",
+        why="It was made earlier. Nothing of it was changed.",
+        hint=f"{as_command('cd', farm.root)} && {prune}",
+    )

@@ -171,7 +171,8 @@ def require_removable(
     if flags:
         raise WorkWouldBeLost(
             f"{record.id} was not removed: its work has not landed",
-            why=f"This exists nowhere else: {evidence.summary()}. {' '.join(flags)} removes it anyway.",
+            why=f"This exists nowhere else: {evidence.summary()}. {' and '.join(flags)}"
+            f" remove{'s' * (len(flags) == 1)} it anyway.",
             evidence=lines,
             hint=as_command("af", "merge" if evidence.commits else "diff", record.id),
         )

@@ -25,15 +25,18 @@ class Defaults(Answer):
     model: str | None
     permissions: str
     base: str
+    on: str | None
 
 
 class Offered(Answer):
-    """Projects and protocols are those in the commit that a builder would start from."""
+    """Projects and protocols are those in the commit that a builder would start from. `on` is what a spawn's
+    `on` can be: nothing without a fleet."""
 
     projects: tuple[Spec, ...]
     protocols: tuple[str, ...]
     runtimes: tuple[RuntimeChoice, ...]
     permissions: tuple[str, ...]
+    on: tuple[str, ...]
     defaults: Defaults
 
 
@@ -48,13 +51,24 @@ def choices(context: Context, request: Nothing) -> Offered:
         protocols=tuple(sorted(name for name in protocols if "." not in name)),
         runtimes=tuple(_runtime(farm, name) for name in adapter_names(farm.root)),
         permissions=PERMISSIONS,
+        on=_machines(farm),
         defaults=Defaults(
             runtime=farm.settings.text("spawn.runtime"),
             model=farm.settings.text("spawn.model"),
             permissions=str(farm.settings.agreed("spawn.permissions")),
             base=farm.settings.text("spawn.base") or head.branch or head.commit,
+            on=farm.settings.text("spawn.on"),
         ),
     )
+
+
+def _machines(farm: Farm) -> tuple[str, ...]:
+    if not farm.paths.fleet.exists():
+        return ()
+    from agent_farm.fleet.book import read_book  # most farms have no fleet
+
+    machines = read_book(farm).machines
+    return ("local", "fleet", *sorted(host for host, one in machines.items() if not one.draining))
 
 
 def _runtime(farm: Farm, name: str) -> RuntimeChoice:

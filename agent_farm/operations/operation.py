@@ -215,12 +215,21 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
                 return run_anywhere(self, context, request)
         return self.run(context, request)
 
-    def answer_to(self, context: Context, request: R) -> A:
-        """The whole answer at once."""
-        return self.collect(list(self.parts(context, request)))
+    def answer_to(self, context: Context, request: R, heard: Callable[[Any], None] | None = None) -> A:
+        """The whole answer at once; of several parts, `heard` gets each as it comes."""
+        parts = []
+        for part in self.parts(context, request):
+            parts.append(part)
+            if heard is not None and self.collect is not only:
+                heard(part)
+        return self.collect(parts)
 
 
 def document(answer: Answer) -> dict[str, Any]:
     """The JSON of an answer, the same at every door."""
-    found: dict[str, Any] = msgspec.to_builtins(answer, str_keys=True)
-    return {"version": 1, **found}
+    return {"version": 1, **part_document(answer)}
+
+
+def part_document(part: Answer | Failure) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(part, str_keys=True)
+    return found

@@ -25,6 +25,7 @@ LOOK_SECONDS = 0.3
 _AT_ONCE = 8
 
 Tell = Callable[[str], None]
+Heard = Callable[[Any], None]
 OpenContext = Callable[[Operation[Any, Any]], Context]
 
 
@@ -52,13 +53,15 @@ def context_for(
     return open_context
 
 
-async def answer_to(operation: Operation[Any, Any], context: Context, request: Any) -> dict[str, Any]:
-    """The document of the answer; an expected error is raised."""
+async def answer_to(
+    operation: Operation[Any, Any], context: Context, request: Any, heard: Heard | None = None
+) -> dict[str, Any]:
+    """The document of the answer; an expected error is raised. `heard` gets parts on another thread."""
     if operation.serve is not None:
         return document(await operation.serve(context, request))
     if operation.waits:
         return document(await _wait(operation, context, request))
-    return document(await _in_thread(operation, context, request))
+    return document(await _in_thread(operation, context, request, heard))
 
 
 async def _wait(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
@@ -75,8 +78,10 @@ async def _wait(operation: Operation[Any, Any], context: Context, request: Any) 
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _in_thread(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
-    work = functools.partial(operation.answer_to, context, request)
+async def _in_thread(
+    operation: Operation[Any, Any], context: Context, request: Any, heard: Heard | None = None
+) -> Answer:
+    work = functools.partial(operation.answer_to, context, request, heard)
     loop = asyncio.get_running_loop()
     pool = operation.pool or operation.name
     if _has_fleet(context):

@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from agent_farm.errors import UsageError
-from agent_farm.operations.operation import Operation
+from agent_farm.operations.operation import Operation, part_document
 from agent_farm.operations.requests import list_fields, read_request
-from agent_farm.server.answering import Tell, answer_to, context_for
+from agent_farm.server.answering import Heard, Tell, answer_to, context_for
 from agent_farm.server.answers import answer_error, body_of, encode, error_document, expected, refuse
 from agent_farm.server.auth import caller_of
 from agent_farm.server.client import LINES
@@ -36,10 +36,11 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
     caller = caller_of(request.scope)
     assert caller is not None, "Auth lets nobody in whom it does not know"
 
-    async def answered(asked: Any, tell: Tell = lambda text: None) -> dict[str, Any]:
-        return await answer_to(
-            operation, context_for(butlers, caller, tell, whole_ids=True)(operation), asked
-        )
+    async def answered(
+        asked: Any, tell: Tell = lambda text: None, heard: Heard | None = None
+    ) -> dict[str, Any]:
+        context = context_for(butlers, caller, tell, whole_ids=True)(operation)
+        return await answer_to(operation, context, asked, heard)
 
     try:
         data = await body_of(request, MOST_BYTES)
@@ -47,7 +48,7 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
             return refuse(413, "too-large", f"The body is larger than {MOST_BYTES} bytes")
         asked = _read(operation, request, data)
         if LINES in request.headers.get("accept", ""):
-            lines = _lines(operation.name, lambda tell: answered(asked, tell))
+            lines = _lines(operation.name, lambda tell, heard: answered(asked, tell, heard))
             return StreamingResponse(lines, media_type=LINES)
         return Response(encode(await answered(asked)), media_type="application/json")
     except Exception as error:
@@ -55,10 +56,10 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
 
 
 async def _lines(
-    verb: str, answered: Callable[[Tell], Coroutine[Any, Any, dict[str, Any]]]
+    verb: str, answered: Callable[[Tell, Heard], Coroutine[Any, Any, dict[str, Any]]]
 ) -> AsyncIterator[bytes]:
-    """One JSON object per line: progress, and finally the answer or the error. If the client goes away, the
-    operation is cancelled if possible.
+    """One JSON object per line: progress, each part of an answer that has parts, and finally the answer or the
+    error. If the client goes away, the operation is cancelled if possible.
     """
     loop = asyncio.get_running_loop()
     told: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
@@ -66,7 +67,10 @@ async def _lines(
     def tell(text: str) -> None:
         loop.call_soon_threadsafe(told.put_nowait, {"told": text})
 
-    work = asyncio.create_task(answered(tell))
+    def heard(part: Any) -> None:
+        loop.call_soon_threadsafe(told.put_nowait, {"part": part_document(part)})
+
+    work = asyncio.create_task(answered(tell, heard))
     work.add_done_callback(lambda task: loop.call_soon(told.put_nowait, None))
     try:
         while (line := await told.get()) is not None:

@@ -108,7 +108,9 @@ def _routes(butlers: RunningButlers, live: Live, terminals: Terminals) -> list[B
         await serve_events(live.stream(), socket)
 
     async def openapi(request: Request) -> Response:
-        return Response(encode(await asyncio.to_thread(describe, verbs)), media_type="application/json")
+        names = request.query_params.getlist("verb")
+        asked = [verb for verb in verbs if verb.name in names] if names else verbs
+        return Response(encode(await asyncio.to_thread(describe, asked)), media_type="application/json")
 
     return [
         Route("/", _page("index.html")),

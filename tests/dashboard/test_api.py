@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_farm.operations.table import offered
 from tests.conftest import Af
 from tests.dashboard.stage import Dashboard
+from tests.gitrepo import git
 from tests.leftovers import processes_of
 
 Spawn = Callable[..., str]
@@ -123,6 +125,7 @@ def test_choices_are_what_a_builder_would_see(dashboard: Dashboard, shop: Path) 
     runtimes = {one["name"]: one["problem"] for one in found["runtimes"]}
     assert runtimes["demo"] is None
     assert found["defaults"]["base"] == "main"
+    assert found["on"] == []  # there is no fleet
 
 
 def test_conflicts_are_foreseen(dashboard: Dashboard, spawn: Spawn, af: Af, shop: Path) -> None:
@@ -217,3 +220,26 @@ def test_no_input_makes_the_api_fail(dashboard: Dashboard, spawn: Spawn, af: Af,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "Traceback" not in dashboard.log.read_text()
+
+
+def lines_of(dashboard: Dashboard, body: dict[str, object]) -> list[dict[str, Any]]:
+    answer = dashboard.ask("POST", "/api/spawn", body, headers={"Accept": "application/x-ndjson"})
+    return [json.loads(line) for line in answer.body.splitlines()]
+
+
+def test_what_became_of_each_of_several_is_told_before_the_answer(dashboard: Dashboard, shop: Path) -> None:
+    git(shop, "branch", "feature")
+    tasks = "\n".join(json.dumps({"task": name, "branch": "feature"}) for name in "ab")
+    *parts, last = lines_of(dashboard, {"tasks": tasks, "runtime": "demo"})
+    (made,) = (one["part"]["spawned"]["builder"]["id"] for one in parts if "spawned" in one.get("part", {}))
+    (failed,) = (one["part"]["id"] for one in parts if "what" in one.get("part", {}))
+    assert [one["id"] for one in last["builders"]] == [made]
+    assert [one["id"] for one in last["failed"]] == [failed]
+
+
+def test_one_verb_is_described_alone(dashboard: Dashboard) -> None:
+    found = dashboard.get("/api/openapi.json?verb=spawn")
+    whole = dashboard.get("/api/openapi.json")
+    assert [*found["paths"]] == ["/api/spawn"]
+    assert found["paths"]["/api/spawn"] == whole["paths"]["/api/spawn"]
+    assert len(found["components"]["schemas"]) < len(whole["components"]["schemas"]) / 5

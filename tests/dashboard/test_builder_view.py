@@ -100,14 +100,19 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     one.expect("409")
     one.page.click("[data-action=prune]")
     one.page.wait_for_selector("dialog >> text=it is still running (idle)")
-    one.page.check("[name=stop]")
+    one.page.click("dialog .error button:text-is('Stop it first')")
+    assert one.page.is_checked("[name=stop]")
+    assert one.page.evaluate("document.activeElement.name") == "stop"
     one.page.wait_for_selector("dialog >> text=loose.txt", timeout=60000)
     assert one.page.is_disabled("dialog .danger:text-is('Prune')")
-    said = af("prune", "--stop", id)
-    assert said.returncode == 4
     shown = one.page.inner_text("dialog .error")
-    for line in said.stderr.splitlines():
-        assert line.strip().removeprefix("error: ") in shown
+    for line in af("prune", "--stop", id).stderr.splitlines():
+        words = line.strip().removeprefix("error: ")
+        assert words in shown or "--discard" in words or words.startswith("hint: "), words
+    assert "--" not in shown  # boxes and buttons of the page instead of options of the terminal
+    boxes = "“Discard changed and untracked files” and “Discard the commits that have not landed” remove it"
+    assert boxes in shown
+    assert one.page.inner_text("dialog .error button") == f"Merge {id} …"
     assert (worktree / "loose.txt").exists()
     one.page.check("[name=discard_changes]")
     one.page.check("[name=discard_commits]")
@@ -120,6 +125,16 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     one.page.click(f'[aria-label="Restore {id}"]')
     one.page.wait_for_selector(".builder-head [data-state=stopped]", timeout=60000)
     assert (worktree / "loose.txt").read_text() == "nowhere else\n"
+
+
+def test_escape_in_a_dialog_closes_it_alone(idle: str, visit: Open) -> None:
+    one = opened(visit(), idle)
+    one.page.click("[data-action=merge]")
+    one.page.wait_for_selector("dialog >> text=It has no commits that have not landed.")
+    one.page.evaluate("document.activeElement.blur()")
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector("dialog", state="detached")
+    assert one.page.url.endswith(f"#/builder/{idle}")
 
 
 def test_merge_lands_the_work(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:

@@ -22,6 +22,7 @@ def test_a_task_is_spawned_from_the_form(visit: Open, af: Af, shop: Path) -> Non
     one.page.keyboard.press("n")
     one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
     one.page.fill("#spawn-task", "Fix the login [[say:done]]")
+    one.page.click("details.more summary")
     one.page.fill("#spawn-files", "src/auth.py")
     one.page.select_option("#spawn-runtime", "demo")
     one.page.click("text=Show the plan")
@@ -36,7 +37,7 @@ def test_a_task_is_spawned_from_the_form(visit: Open, af: Af, shop: Path) -> Non
 @pytest.mark.parametrize(
     ("mode", "fill", "type"),
     [
-        ("spec", {}, "spec"),
+        ("project", {}, "spec"),
         ("protocol", {"#spawn-args": '{"scope": "src"}'}, "protocol"),
         ("shell", {}, "shell"),
     ],
@@ -57,23 +58,24 @@ def test_the_other_modes(
     assert [builder["type"] for builder in made] == [type]
     if mode == "protocol":
         assert made[0]["protocol_args"] == {"scope": "src"}
-    if mode == "spec":
+    if mode == "project":
         assert made[0]["id"] == "0009"
 
 
-def test_a_mistake_keeps_what_was_typed_and_says_what_to_do(visit: Open, af: Af) -> None:
+def test_a_mistake_keeps_what_was_typed_and_says_what_to_do(visit: Open) -> None:
     one = visit()
     one.expect("40")
     one.open("spawn")
     one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
     one.page.fill("#spawn-task", "Tidy up")
+    one.page.click("details.more summary")
     one.page.fill("#spawn-files", "src/none.py")
     one.page.select_option("#spawn-runtime", "demo")
     one.page.click("button[type=submit]")
     one.page.wait_for_selector(".error")
-    told = af("spawn", "Tidy up", "--files", "src/none.py", "--runtime", "demo").stderr
-    for line in told.splitlines():
-        assert line.removeprefix("error: ").strip() in one.page.inner_text(".error")
+    said = one.page.inner_text("[data-field=files] .error")
+    assert said.splitlines()[0] == "“Files”: src/none.py is not in the repository"
+    assert "In a terminal: git ls-files" in said
     assert one.page.input_value("#spawn-task") == "Tidy up"
     one.open("")
     one.open("spawn")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -102,11 +104,77 @@ def test_sessions_and_forms(visit: Open, af: Af, shop: Path, size: str, dark: bo
     one.open("spawn")
     one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
     one.page.fill("#spawn-task", "Tidy up the login")
+    one.page.click("details.more summary")
     one.page.fill("#spawn-files", "src/lgoin.py")
     one.page.select_option("#spawn-runtime", "demo")
     one.page.click("button[type=submit]")
     one.page.wait_for_selector(".error")
     one.shoot(f"spawn-{name(size, dark)}")
+
+
+REVIEWED = {
+    "Fix the login redirect after a password reset": {"src/auth.py": CHANGED},
+    "Say which field of the address is wrong": {"src/address.py": "FIELDS = ('street', 'city', 'zip')\n"},
+    "Escape names in the invoice template": {
+        "src/invoice.py": "from html import escape\n\n\ndef name(of: str) -> str:\n    return escape(of)\n"
+    },
+    "Test the currency rounding at midnight": {
+        "tests/test_money.py": "def test_rounds() -> None:\n    ...\n"
+    },
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_review(visit: Open, spawn: Spawn, af: Af, shop: Path, size: str) -> None:
+    settings = '[check]\ncommand = "python3 -m compileall -q src"\n'
+    commit_files(shop, {"src/auth.py": AUTH, "agent-farm.toml": settings}, "Log in")
+    assert af("config", "agree", "--yes").returncode == 0
+    ids = [spawn(f"{task} [[say:done]]") for task in REVIEWED]
+    assert af("wait", *ids, "--timeout", "300").returncode == 0
+    for id, (task, files) in zip(ids, REVIEWED.items(), strict=True):
+        commit_files(shop / ".builders" / id, files, task)
+    assert af("check", *ids[:3]).returncode == 0
+    one = look(visit, size, dark=False)
+    one.open("review")
+    wait_until(lambda: one.page.locator("tbody tr").count() == len(ids), what="all results")
+    assert not one.has_sideways_scrolling()
+    one.shoot(f"review-{name(size, False)}")
+    one.open(f"review/{ids[0]}")
+    one.page.wait_for_selector(".file .k-keyword")
+    one.shoot(f"result-{name(size, False)}")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_costs(visit: Open, spawn: Spawn, shop: Path, size: str) -> None:
+    spend(shop, gather(shop, spawn("--shell"), 12, worktrees=12))
+    one = look(visit, size, dark=False)
+    one.open("costs")
+    one.page.wait_for_selector("[data-cost]")
+    assert not one.has_sideways_scrolling()
+    one.shoot(f"costs-{name(size, False)}")
+
+
+def spend(root: Path, ids: Sequence[str]) -> None:
+    """Turns over three weeks, by two runtimes."""
+    registry = root / ".agent-farm/registry.json"
+    document = json.loads(registry.read_text())
+    for number, id in enumerate(ids):
+        document["builders"][id]["runtime"] = ("claude-code", "codex")[number % 3 == 2]
+        turns, at = [], time.time() - 86400 * (20 - number * 7 % 19)
+        for turn in range(1, 4 + number % 3):
+            used = {
+                "input_tokens": 41_000 * turn + number * 3_700,
+                "output_tokens": 5_200 * turn + number * 310,
+            }
+            cost = {} if number % 3 == 2 else {"cost": 0.31 * turn + number * 0.04}
+            turns.append(
+                {"at": at + turn * 900, "run": "a", "conversation": id, "cached_tokens": 30_000 * turn}
+            )
+            turns[-1] |= used | cost
+        file = root / ".agent-farm/runs" / id / "usage.jsonl"
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in turns))
+        file.chmod(0o600)
+    registry.write_text(json.dumps(document))
 
 
 def look(visit: Open, size: str, dark: bool) -> Visit:

@@ -72,6 +72,24 @@ def test_a_builder_there_is_watched_typed_into_and_acted_on(af: Af, big: Node, p
     page.page.wait_for_selector("text=has not landed")
 
 
+def test_the_spawn_form_offers_the_machines_of_the_fleet(af: Af, big: Node, page: Visit) -> None:
+    page.open("spawn")
+    page.page.wait_for_selector("#spawn-on", state="attached")
+    page.page.fill("#spawn-task", "[[say:done]]")
+    page.page.select_option("#spawn-runtime", "demo")
+    page.page.click("details.more summary")
+    assert page.page.locator("#spawn-on option").all_inner_texts()[1:] == ["local", "fleet", "big"]
+    page.page.select_option("#spawn-on", "big")
+    page.page.click("button[type=submit]")
+    page.page.wait_for_selector(".builder-head >> text=on big", timeout=60000)
+    ok(af, "fleet", "drain", "big")
+    page.page.keyboard.press("Escape")
+    page.page.reload()
+    page.open("spawn")
+    page.page.wait_for_selector("#spawn-on", state="attached")
+    assert page.page.locator("#spawn-on option").all_inner_texts()[1:] == ["local", "fleet"]
+
+
 def test_a_machine_that_hangs_does_not_hold_up_the_page(af: Af, big: Node, page: Visit) -> None:
     there = spawned(af, "Fix the login")
     ok(af, "wait", there, "--timeout", "120")

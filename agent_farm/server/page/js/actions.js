@@ -29,6 +29,17 @@ export function actionButtons(builder) {
 async function run(button, action) {
   button.disabled = true;
   try {
+    await carryOut(action);
+  } finally {
+    button.disabled = false;
+    regainFocus(button);
+  }
+}
+
+/** What is refused is said in a dialog.
+ * @param {() => Promise<any>} action */
+export async function carryOut(action) {
+  try {
     await action();
   } catch (error) {
     if (!("what" in error)) throw error;
@@ -36,9 +47,6 @@ async function run(button, action) {
       errorBox(error),
       h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Close")),
     ]);
-  } finally {
-    button.disabled = false;
-    regainFocus(button);
   }
 }
 
@@ -49,12 +57,17 @@ function regainFocus(button) {
   (find(`[data-action="${CSS.escape(button.dataset.action)}"]`) || find("button"))?.focus();
 }
 
-async function stop(builder) {
+export async function stop(builder) {
   await act("stop", { ids: [builder.id] });
   toast(`${builder.id} stopped`);
 }
 
-async function resume(builder, agree = false) {
+export async function sync({ id }) {
+  await act("sync", { ids: [id] });
+  toast(`${id} has its base's commits now`);
+}
+
+export async function resume(builder, agree = false) {
   try {
     const { continues } = await act("resume", { id: builder.id, yes: agree });
     toast(continues ? `${builder.id} continues its conversation` : `${builder.id} starts again with the same prompt`);

@@ -19,13 +19,24 @@ export class ApiError extends Error {
 /** @param {string} method @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
  * @returns {Promise<any>} */
 async function call(method, path, body, signal) {
+  const response = await asked(method, path, body, signal);
+  const answer = await response.json().catch(() => null);
+  if (!response.ok || !answer) throw refusal(response, answer);
+  return answer;
+}
+
+function refusal({ status }, answer) {
+  return new ApiError(status, answer?.error || { code: "error", what: `The server answered ${status}` });
+}
+
+async function asked(method, path, body, signal, accept = {}) {
   const gone = { code: "gone", what: "The farm's server does not answer", hint: "af dash" };
   if (!(await serverIsOurs())) throw new ApiError(0, gone);
   let response;
   try {
     response = await fetch(path, {
       method,
-      headers: { ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+      headers: { ...authorization(), ...accept, ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "omit",
       signal,
@@ -37,12 +48,7 @@ async function call(method, path, body, signal) {
     leaveToLogin();
     throw new ApiError(401, { code: "login", what: "Logged out", hint: "af dash" });
   }
-  const answer = await response.json().catch(() => null);
-  if (!response.ok || !answer) {
-    const unreadable = { code: "error", what: `The server answered ${response.status}` };
-    throw new ApiError(response.status, answer?.error || unreadable);
-  }
-  return answer;
+  return response;
 }
 
 /** A verb that reads. A list is given as many values of one name.
@@ -59,3 +65,31 @@ export function read(verb, query = {}, signal) {
 /** A verb that changes something; what is null counts as not given.
  * @param {string} verb @param {Record<string, any>} [request] */
 export const act = (verb, request = {}) => call("POST", `/api/${verb}`, request);
+
+/** The same for a verb over several: `heard` gets what became of each as it is known.
+ * @param {string} verb @param {Record<string, any>} request @param {(part: any) => void} heard */
+export async function actOnSeveral(verb, request, heard) {
+  const response = await asked("POST", `/api/${verb}`, request, undefined, { Accept: "application/x-ndjson" });
+  if (!response.ok || !response.body) throw refusal(response, await response.json().catch(() => null));
+  try {
+    for await (const line of linesOf(response.body)) {
+      const said = JSON.parse(line);
+      if (said.error) throw new ApiError(response.status, said.error);
+      if ("part" in said) heard(said.part);
+      else if (!("told" in said)) return said;
+    }
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+  }
+  throw new ApiError(0, { code: "gone", what: "The server ended before it had answered" });
+}
+
+async function* linesOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let begun = "";
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    const lines = (begun + piece.value).split("\n");
+    begun = lines.pop() || "";
+    yield* lines;
+  }
+}

@@ -7,6 +7,7 @@ import { costsView } from "./costs.js";
 import { byId, focused, h, plain, replace } from "./dom.js";
 import { farmsView } from "./farms.js";
 import { age } from "./format.js";
+import { nextStep } from "./hints.js";
 import { connect, farm, follow, followConnection } from "./live.js";
 import { ask } from "./messages.js";
 import { removedView } from "./removed.js";
@@ -95,7 +96,7 @@ followConnection((state, trouble) => {
   replace(
     problem,
     trouble
-      ? plain([trouble.what, trouble.why, trouble.hint && `hint: ${trouble.hint}`].filter(Boolean).join(" · "))
+      ? [plain([trouble.what, trouble.why].filter(Boolean).join(" · ")), " ", trouble.hint && nextStep(trouble.hint)]
       : null,
   );
 });
@@ -175,7 +176,7 @@ addEventListener("keydown", (event) => {
     target.form.requestSubmit();
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.key === "Escape" && !target.closest("dialog, .xterm")) {
+  if (event.key === "Escape" && !target.closest(".xterm") && !document.querySelector("dialog[open]")) {
     if (writes) target.blur();
     else go("#/");
     return;

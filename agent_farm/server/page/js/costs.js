@@ -31,7 +31,12 @@ export function costsView(view) {
   async function load() {
     try {
       const found = await read("costs", { days: chosen.days });
-      replace(place, found.builders.length ? parts(found) : h("p.empty.card", "No runtime has reported any use."));
+      replace(
+        place,
+        found.builders.length
+          ? parts(found)
+          : h("p.empty.card", "No builder has reported tokens in this time. Runtimes do so after each turn."),
+      );
     } catch (error) {
       replace(place, errorBox(error));
     }

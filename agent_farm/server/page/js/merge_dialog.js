@@ -12,14 +12,16 @@ const STRATEGIES = [
   ["ff", "fast-forward"],
 ];
 
-export function mergeDialog(builder) {
+/** @param {any} builder @param {string} [options] as `af merge` takes them, chosen already */
+export function mergeDialog(builder, options = "") {
   return ask(`Merge ${builder.id}`, (close) => {
     const strategy = h(
       "select",
       { id: "strategy" },
       STRATEGIES.map(([value, text]) => h("option", { value }, text)),
     );
-    const here = h("input", { type: "checkbox", name: "here" });
+    strategy.value = /--strategy (\w+)/.exec(options)?.[1] ?? "";
+    const here = h("input", { type: "checkbox", name: "here", checked: options === "--here" });
     const prune = h("input", { type: "checkbox", name: "prune" });
     const failed = h("div");
     const go = h("button.primary", { type: "button", onclick: () => land(false) }, "Merge");

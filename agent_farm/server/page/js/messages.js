@@ -1,11 +1,13 @@
 // @ts-check
 /* Errors with their evidence, short notices, and questions. */
 import { byId, h, plain } from "./dom.js";
+import { nextStep } from "./hints.js";
 
 /** @typedef {{ what?: string, message?: string, why?: string, hint?: string, evidence?: string[], code?: string }} Trouble */
 
 /** @param {Trouble} error @param {...any} buttons */
 export function errorBox(error, ...buttons) {
+  const step = error.hint ? nextStep(error.hint) : null;
   return h(
     "div.error",
     { role: "alert" },
@@ -18,8 +20,7 @@ export function errorBox(error, ...buttons) {
           error.evidence.map((one) => h("li", plain(one))),
         )
       : null,
-    error.hint && h("span.hint-line", `hint: ${plain(error.hint)}`),
-    buttons.length ? h("div.row", buttons) : null,
+    step || buttons.length ? h("div.row", step, buttons) : null,
   );
 }
 

@@ -2,10 +2,12 @@
 /* Removing a builder: tried at first, with all that stands against it, and only then done. */
 import { act } from "./api.js";
 import { h, replace } from "./dom.js";
+import { worded } from "./hints.js";
 import { builders } from "./live.js";
 import { ask, errorBox, toast } from "./messages.js";
 import { FINISHED } from "./states.js";
 
+/** @type {[string, string][]} */
 const WAIVERS = [
   ["stop", "Stop it first"],
   ["discard_changes", "Discard changed and untracked files"],
@@ -38,8 +40,21 @@ export function pruneDialog(id) {
         replace(found, h("p", waived ? "It can be removed." : "Nothing would be lost."));
         remove.disabled = false;
       } catch (error) {
-        if (mine === attempt) replace(found, errorBox(error));
+        if (mine === attempt) refuse(error);
       }
+    }
+
+    /* What a box here waives is said by its name, and done by ticking it. */
+    function refuse(error) {
+      const stops = error.hint === `af stop ${id}`;
+      const text = WAIVERS[0][1];
+      const stop = h("button", { type: "button", onclick: tick }, text);
+      function tick() {
+        boxes[0].click();
+        boxes[0].focus();
+      }
+      const said = { ...error, why: worded(error.why, new Map(WAIVERS)) };
+      replace(found, stops ? errorBox({ ...said, hint: null }, stop) : errorBox(said));
     }
 
     async function prune() {
@@ -50,7 +65,7 @@ export function pruneDialog(id) {
         toast(`${id} removed; Removed brings it back`);
         if (location.hash.startsWith(`#/builder/${encodeURIComponent(id)}`)) location.hash = "#/";
       } catch (error) {
-        replace(found, errorBox(error));
+        refuse(error);
         remove.disabled = false;
       }
     }

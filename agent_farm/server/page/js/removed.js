@@ -24,7 +24,12 @@ export function removedView(view) {
       const { removed } = await read("removed");
       card.hidden = !removed.length;
       place(removed);
-      replace(says, removed.length ? null : h("p.empty", "Nothing was removed, or it was all deleted for good."));
+      replace(
+        says,
+        removed.length
+          ? null
+          : h("p.empty", "Nothing was removed. Pruned builders appear here, and can be restored until they expire."),
+      );
     } catch (error) {
       replace(says, errorBox(error));
     }

@@ -24,8 +24,12 @@ export function reviewView(view) {
       const { items, failed } = await read("review");
       card.hidden = !items.length;
       place(items);
-      const none = items.length ? null : h("p.empty", "Nothing waits: nobody has committed what has not landed.");
-      replace(says, none, failed.map(errorBox));
+      const none = items.length ? null : emptyState();
+      replace(
+        says,
+        none,
+        failed.map((one) => errorBox(one)),
+      );
     } catch (error) {
       replace(says, errorBox(error));
     }
@@ -35,6 +39,13 @@ export function reviewView(view) {
   const soon = view.rarely(LOOK_MILLISECONDS, load);
   view.onLeave(follow(soon));
 }
+
+const emptyState = () =>
+  h(
+    "div.empty",
+    h("p", "Nothing waits for a review. What builders commit appears here until it lands."),
+    h("p", h("a", { href: "#/" }, "Builders"), " · ", h("a", { href: "#/spawn" }, "New builder")),
+  );
 
 export const progress = (item) => item.decision?.word || (item.unread ? `${item.unread} unread` : "read");
 

@@ -29,7 +29,10 @@ export function schedulesBox(view) {
     try {
       const { schedules } = await read("schedule_list");
       place(schedules);
-      replace(says, schedules.length ? null : h("p.dim.small", "There are none."));
+      replace(
+        says,
+        schedules.length ? null : h("p.dim.small", "There are none. A schedule runs a prompt at set times."),
+      );
     } catch (error) {
       replace(says, errorBox(error));
     }

@@ -1,6 +1,7 @@
 // @ts-check
 /* The screen as plain text, where this installation was made without npm and so has no xterm.js. */
-import { h, plain } from "./dom.js";
+import { h, plain, replace } from "./dom.js";
+import { errorBox } from "./messages.js";
 
 const LOOK_MILLISECONDS = 1000;
 
@@ -17,10 +18,7 @@ export function screenPanel(view, builder) {
         const answer = await view.read("capture", { id: builder.id });
         screen.textContent = answer.screen.split("\n").map(plain).join("\n");
       } catch (error) {
-        screen.textContent = [error.what, error.why, error.hint && `hint: ${error.hint}`]
-          .filter(Boolean)
-          .map(plain)
-          .join("\n");
+        replace(screen, errorBox(error));
       }
     }
     timer = setTimeout(look, LOOK_MILLISECONDS);

@@ -1,7 +1,7 @@
 // @ts-check
 /* The butler's sessions: what they cost over time, one by one, on schedule, and a new one. */
 import { act } from "./api.js";
-import { drawnOnce, h, line, replace } from "./dom.js";
+import { byId, drawnOnce, h, line, replace } from "./dom.js";
 import { count, iso, moment, money, seconds } from "./format.js";
 import { keyedList } from "./keyed_list.js";
 import { followSessions } from "./live.js";
@@ -149,10 +149,17 @@ function sessionTable(says) {
     draw(sessions) {
       element.hidden = !sessions.length;
       place(sessions);
-      replace(says, sessions.length ? null : h("p.empty.card", "No sessions in this time."));
+      replace(says, sessions.length ? null : none());
     },
   };
 }
+
+const none = () =>
+  h(
+    "div.empty.card",
+    h("p", "No sessions in this time."),
+    h("button", { type: "button", onclick: () => byId("prompt").focus() }, "Trigger one"),
+  );
 
 function row(one) {
   const tokens =

@@ -1,274 +1,229 @@
 // @ts-check
-/* The spawn form: its modes, the rules and the words of `af spawn`. */
-import { act } from "./api.js";
-import { h, line, plain, replace } from "./dom.js";
+/* The spawn form: what to do and with which runtime, and whatever else `spawn` takes under More. */
+import { actOnSeveral } from "./api.js";
+import { h, plain, replace } from "./dom.js";
+import { control, fieldsOf, labelOf, labelsOf, refusedOf, textField } from "./fields.js";
+import { worded } from "./hints.js";
 import { errorBox, toast } from "./messages.js";
+import { offer } from "./spawn_offers.js";
+import { planBoxes, resultsBox } from "./spawn_results.js";
 
-const MODES = [
-  ["task", "Task", "Do one thing, in your words"],
-  ["issue", "Issue", "From GitHub or GitLab"],
-  ["spec", "Spec", "Implement codev/specs/…"],
-  ["protocol", "Protocol", "Follow codev/protocols/…"],
-  ["shell", "Shell", "The runtime, without a prompt"],
-];
-const kept = { mode: "task" };
+/* The ways to say what to do, each by the field that makes it; `beside` and `more` are fields that go with it. */
+const KINDS = {
+  task: { more: ["files"] },
+  tasks: { more: ["files"] },
+  issue: { more: ["protocol", "args"] },
+  project: { more: ["protocol", "args"] },
+  spec: { beside: ["item"], more: [] },
+  protocol: { beside: ["args"], more: [] },
+  shell: { more: [] },
+};
+const OF_KINDS = new Set(Object.entries(KINDS).flatMap(([name, { beside = [], more }]) => [name, ...beside, ...more]));
+const ELSEWHERE = new Set(["runtime", "dry_run", "yes"]); // a field of its own, a button, an answer to a question
+const LOOKS = {
+  task: { rows: 5, placeholder: "Fix the login redirect" },
+  tasks: { rows: 8, placeholder: "Fix the login redirect\n\nTest the currency rounding at midnight" },
+  args: { rows: 3, placeholder: '{"hypothesis": "Redis is faster"}' },
+  files: { placeholder: "src/auth.py, src/login.py" },
+  issue: { placeholder: "42" },
+  spec: { placeholder: "specs/003-login" },
+  project: { select: true },
+  protocol: { select: true },
+  runtime: { select: true },
+  on: { select: true },
+};
+/* Said of how builders work here, and so of the next one, too. */
+const STAYS = new Set(["kind", "runtime", "model", "permissions", "on"]);
+const DRAFTS = "agent-farm.spawn";
 
 export function spawnView(view) {
+  const drafts = readDrafts();
+  let kind = Object.hasOwn(KINDS, drafts.kind) ? drafts.kind : "task";
+  /** @type {Map<string, import('./fields.js').Field>} */
+  let fields = new Map();
   /** @type {Record<string, any>} */
-  const known = { projects: [], protocols: [], runtimes: [], permissions: ["ask", "edit", "all"], defaults: {} };
-  /** @type {Record<string, any>} */
-  const inputs = {};
-  const field = (name, label, element, hint) => {
-    inputs[name] = element;
-    element.id = `spawn-${name}`;
-    if (kept[name] !== undefined) element[element.type === "checkbox" ? "checked" : "value"] = kept[name];
-    element.addEventListener("input", () => {
-      kept[name] = element.type === "checkbox" ? element.checked : element.value;
-    });
-    if (element.type === "checkbox") return h("label.check", { for: element.id }, element, label);
-    return h("div.field", h("label", { for: element.id }, label), element, hint ? h("span.hint", hint) : null);
+  let offered = {};
+  /** @type {import('./fields.js').Control[]} */
+  let first = [];
+  /** @type {import('./fields.js').Control[]} */
+  let general = [];
+  const changed = () => {
+    sessionStorage.setItem(DRAFTS, JSON.stringify(drafts));
+    drawSet();
   };
-  const text = (placeholder = "") =>
-    h("input", { type: "text", placeholder, autocomplete: "off", spellcheck: "false" });
-  const modes = h(
+  const make = (name) => {
+    const made = control(fields.get(name) || textField(name), { form: "spawn", drafts, changed, ...LOOKS[name] });
+    offer(made, { offered, fields, kind });
+    return made;
+  };
+
+  const kindHelp = h("p.hint", { id: "kind-help" });
+  const kinds = h(
     "fieldset.modes",
+    { "aria-describedby": kindHelp.id },
     h("legend", "What should it do?"),
-    MODES.map(([name, title, hint]) =>
-      h(
-        "label",
-        h("input", {
-          type: "radio",
-          name: "mode",
-          value: name,
-          checked: kept.mode === name,
-          onchange: () => {
-            kept.mode = name;
-            draw();
-          },
-        }),
-        title,
-        h("small", hint),
-      ),
-    ),
+    Object.keys(KINDS).map((name) => h("label", radio(name), labelOf(name))),
   );
-  const specific = h("div.specific.card");
-  const failed = h("div");
-  const runtime = h("select");
-  const permissions = h("select");
+  const main = h("div.stack");
+  const runtime = make("runtime");
+  const set = h("span.small.dim.mono");
+  const inside = h("div.inside");
+  const more = h("details.more", h("summary", "More ", set), inside);
+  const failed = h("div.stack");
+  const results = resultsBox();
   const go = h("button", { type: "submit", class: "primary" }, "Spawn");
   const look = h("button", { type: "button", onclick: () => submit({ dry_run: true }) }, "Show the plan");
+  const card = h("div.card", main, runtime.element, more);
+  const ends = h("div.row-end", look, go);
   const form = h(
     "form.form",
+    { novalidate: true },
     h("h1", "New builder"),
-    modes,
-    specific,
-    h(
-      "div.card",
-      h(
-        "div.pair",
-        field("runtime", "Runtime", runtime),
-        field("model", "Model", text("the runtime's own")),
-        field("permissions", "May do without asking", permissions),
-      ),
-      h(
-        "details.more",
-        h("summary", "Branch, role and end"),
-        h(
-          "div.inside",
-          h(
-            "div.pair",
-            field("base", "Base", text()),
-            field("branch", "Existing branch", text(), "continue an existing branch"),
-          ),
-          field("role", "Role file", text("codev/roles/builder.md")),
-          field("no_role", "No role", h("input", { type: "checkbox" })),
-          field(
-            "ephemeral",
-            "Ephemeral: prune it when its runtime ends, if its work has landed",
-            h("input", { type: "checkbox" }),
-          ),
-        ),
-      ),
-    ),
+    h("div", kinds, kindHelp),
+    card,
     failed,
-    h("div.row-end", look, go),
+    ends,
   );
+  form.append(results.element);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit({});
   });
   view.show(form);
 
-  function draw() {
-    const options = (names, none) =>
-      names.length
-        ? names.map(([value, name]) => h("option", { value }, plain(name)))
-        : h("option", { value: "" }, none);
-    const under = () =>
-      field(
-        "under",
-        "Protocol",
-        h(
-          "select",
-          h("option", { value: "" }, "none"),
-          options(
-            known.protocols.map((one) => [one, one]),
-            "none",
-          ),
-        ),
-      );
-    const parts = {
-      task: () => [
-        field("task", "Task", h("textarea", { rows: "5", placeholder: "Fix the login redirect" })),
-        field(
-          "files",
-          "Files that matter",
-          text("src/auth.py, src/login.py"),
-          "comma-separated; they are named in the prompt",
-        ),
-      ],
-      spec: () => [
-        field(
-          "project",
-          "Spec",
-          h(
-            "select",
-            options(
-              known.projects.map((one) => [one.id, `${one.id} ${one.name}`]),
-              "there are none: codev/specs/0001-name.md",
-            ),
-          ),
-        ),
-        under(),
-      ],
-      issue: () => [
-        field("issue", "Issue", text("42"), "its number or its address; it is read through gh or glab"),
-        under(),
-      ],
-      protocol: () => [
-        field(
-          "protocol",
-          "Protocol",
-          h(
-            "select",
-            options(
-              known.protocols.map((one) => [one, one]),
-              "there are none: af init",
-            ),
-          ),
-        ),
-        field(
-          "args",
-          "Arguments",
-          h("textarea", { rows: "3", placeholder: '{"hypothesis": "Redis is faster"}', spellcheck: "false" }),
-          "a JSON object",
-        ),
-      ],
-      shell: () => [h("p.dim", "The runtime starts with neither prompt nor role; a role file can be named below.")],
+  function radio(name) {
+    const onchange = () => {
+      kind = drafts.kind = name;
+      changed();
+      draw();
     };
-    replace(specific, parts[kept.mode]());
+    return h("input", { type: "radio", name: "mode", value: name, checked: kind === name, onchange });
+  }
+
+  function draw() {
+    const { beside = [], more: others } = KINDS[kind];
+    const own = kind === "shell" ? [] : [kind, ...beside].map(make);
+    replace(kindHelp, plain(fields.get(kind)?.help));
+    for (const one of own) if (one.name === kind) one.describe("");
+    main.hidden = !own.length;
+    replace(
+      main,
+      own.map((one) => one.element),
+    );
+    first = [...own, runtime];
+    general = fields.size ? [...others, ...[...fields.keys()].filter(isGeneral)].map(make) : [];
+    const [boxes, texts] = [general.filter(isFlag), general.filter((one) => !isFlag(one))];
+    const elements = (all) => all.map((one) => one.element);
+    replace(inside, h("div.pair", elements(texts)), h("div.stack", elements(boxes)));
+    drawSet();
+  }
+
+  const isFlag = (one) => fields.get(one.name)?.kind === "flag";
+  const isGeneral = (name) => !OF_KINDS.has(name) && !ELSEWHERE.has(name) && (name !== "on" || offered.on?.length);
+
+  /* What is set where nobody sees it. */
+  function drawSet() {
+    const names = general.filter((one) => one.value() !== null).map((one) => labelOf(one.name));
+    set.textContent = names.join(" · ");
   }
 
   function order(extra) {
-    const value = (name) => inputs[name]?.value?.trim() || null;
-    const files = (inputs.files?.value || "")
-      .split(",")
-      .map((name) => name.trim())
-      .filter(Boolean);
-    const specifics = {
-      task: () => ({ task: inputs.task.value, files: files.length ? files : null }),
-      spec: () => ({ project: inputs.project.value, protocol: value("under") }),
-      issue: () => ({ issue: inputs.issue.value, protocol: value("under") }),
-      protocol: () => ({ protocol: inputs.protocol.value, args: value("args") }),
-      shell: () => ({ shell: true }),
-    };
-    return {
-      ...specifics[kept.mode](),
-      runtime: value("runtime"),
-      model: value("model"),
-      permissions: value("permissions"),
-      base: value("base"),
-      branch: value("branch"),
-      role: value("role"),
-      no_role: inputs.no_role.checked,
-      ephemeral: inputs.ephemeral.checked,
-      ...extra,
-    };
+    const given = [...first, ...general].map((one) => [one.name, one.value()]);
+    const what = kind === "shell" ? true : first[0].value() || "";
+    return { ...Object.fromEntries(given), [kind]: what, ...extra };
   }
 
   async function submit(extra) {
     if (go.disabled) return;
+    for (const one of [...first, ...general]) one.refuse(null);
+    replace(failed);
+    results.clear();
+    const bad = general.find((one) => !one.input.checkValidity()); // a number out of its bounds
+    if (bad) return refuse({ what: `--${bad.name}: ${bad.input.validationMessage}` }, extra);
     go.disabled = look.disabled = true;
     go.textContent = extra.dry_run ? "Spawn" : "Spawning …";
-    replace(failed);
     try {
-      const { builder, plan, notes } = await act("spawn", order(extra));
-      for (const note of notes) toast(note);
-      if (plan) replace(failed, planBox(plan));
-      else {
-        for (const name of ["task", "files", "args", "issue"]) delete kept[name];
-        const waits = builder.status.state === "queued";
-        toast(waits ? `${builder.id} waits: ${builder.status.reason}` : `${builder.id} starts on ${builder.branch}`);
-        if (!view.isOver) location.hash = `#/builder/${encodeURIComponent(builder.id)}`;
-      }
+      finish(await actOnSeveral("spawn", order(extra), results.add));
     } catch (error) {
-      const agree =
-        error.code === "consent-needed"
-          ? [h("button", { type: "button", onclick: () => submit({ ...extra, yes: true }) }, "Agree and spawn")]
-          : [];
-      replace(failed, errorBox(error, ...agree));
-      failed.firstChild.scrollIntoView({ block: "nearest" });
+      refuse(error, extra);
     }
     go.disabled = look.disabled = false;
     go.textContent = "Spawn";
   }
 
+  function finish({ builder, plan, notes, builders: made, plans, failed: refused }) {
+    for (const note of notes) toast(note);
+    if (plan || plans.length) return replace(failed, planBoxes(plan ? [plan] : plans));
+    if (!refused.length) forget();
+    if (builder) {
+      const waits = builder.status.state === "queued";
+      toast(waits ? `${builder.id} waits: ${builder.status.reason}` : `${builder.id} starts on ${builder.branch}`);
+      if (!view.isOver) location.hash = `#/builder/${encodeURIComponent(builder.id)}`;
+      return;
+    }
+    results.end();
+    if (view.isOver) toast(`${made.length} builders made, ${refused.length} failed`);
+  }
+
+  function forget() {
+    for (const name of Object.keys(drafts)) if (!STAYS.has(name)) delete drafts[name];
+    changed();
+    if (!view.isOver) draw();
+  }
+
+  /* At the field that it is about, as far as that can be told; the words of options become those of fields. */
+  function refuse(error, extra) {
+    if (view.isOver) return toast(`Not spawned: ${error.what || error.message}`);
+    const labels = labelsOf(fields.values());
+    const words = { what: worded(error.what, labels), why: worded(error.why, labels) };
+    const hint = error.hint?.startsWith("af spawn ") ? null : error.hint; // this form is what it shows
+    const agrees = { type: "button", onclick: () => submit({ ...extra, yes: true }) };
+    const agree = error.code === "consent-needed" ? [h("button", agrees, "Agree and spawn")] : [];
+    const box = errorBox({ ...error, ...words, message: error.message, hint }, ...agree);
+    const [at] = agree.length ? [] : refusedAt(error);
+    if (at) at.refuse(box);
+    else replace(failed, box);
+    if (at && general.includes(at)) more.open = true;
+    at?.input.focus();
+    box.scrollIntoView({ block: "nearest" });
+  }
+
+  function refusedAt(error) {
+    const found = refusedOf(error, [...first, ...general]);
+    const isEmpty = error.code === "usage" && kind !== "shell" && !first[0].text();
+    return found.length || !isEmpty ? found : first.slice(0, 1);
+  }
+
   draw();
-  view
-    .read("choices")
-    .then((choices) => {
-      Object.assign(known, choices);
-      const { defaults } = choices;
-      const standard = defaults.runtime || choices.runtimes.find((one) => !one.problem && one.name !== "demo")?.name;
-      replace(
-        runtime,
-        h("option", { value: "" }, standard ? `as configured (${standard})` : "choose one"),
-        choices.runtimes.map((one) =>
-          h(
-            "option",
-            { value: one.name, title: one.problem || "" },
-            one.problem ? `${one.name} (not usable)` : one.name,
-          ),
-        ),
-      );
-      replace(
-        permissions,
-        h("option", { value: "" }, `as configured (${defaults.permissions})`),
-        choices.permissions.map((one) => h("option", { value: one }, one)),
-      );
-      runtime.value = kept.runtime || "";
-      permissions.value = kept.permissions || "";
-      inputs.base.placeholder = line(defaults.base);
-      if (["spec", "protocol"].includes(kept.mode)) draw();
+  Promise.all([fieldsOf("spawn"), view.read("choices")])
+    .then(([described, choices]) => {
+      if (view.isOver) return;
+      [fields, offered] = [described, choices];
+      offer(runtime, { offered, fields, kind });
+      const was = first[0];
+      settle(was);
     })
     .catch((error) => replace(failed, errorBox(error)));
-  return { focus: () => (inputs[kept.mode === "spec" ? "project" : kept.mode] || go).focus() };
+
+  /* What is being written stays as it is. */
+  function settle(was) {
+    const writes = was.element.contains(document.activeElement);
+    draw();
+    if (!writes) return;
+    const [now] = first;
+    now.input.focus();
+    if (was.input.selectionStart !== undefined)
+      now.input.setSelectionRange(was.input.selectionStart, was.input.selectionEnd);
+  }
+
+  return { focus: () => (kind === "shell" ? go : first[0].input).focus() };
 }
 
-function planBox(plan) {
-  const shown = Object.entries(plan).filter(
-    ([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length),
-  );
-  return h(
-    "section.card.box",
-    { "aria-label": "Plan" },
-    h("h2", "It would make"),
-    h(
-      "dl.whole",
-      shown.map(([name, value]) => [
-        h("dt", name),
-        h("dd.mono.isolate", plain(typeof value === "string" ? value : JSON.stringify(value))),
-      ]),
-    ),
-  );
+/** @returns {Record<string, any>} */
+function readDrafts() {
+  try {
+    return JSON.parse(sessionStorage.getItem(DRAFTS) || "{}");
+  } catch {
+    return {};
+  }
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /* The builder's terminal: watched by everybody, typed into by who asks for it. */
 import { h, plain, replace } from "./dom.js";
+import { nextStep } from "./hints.js";
 import { farm } from "./live.js";
 import { login, serverIsOurs } from "./login_store.js";
 import { screenPanel } from "./screen.js";
@@ -156,7 +157,7 @@ export function terminalPanel(view, builder) {
       ended,
       h("strong", plain(reason?.reason || "The connection was lost")),
       reason?.why ? h("span", plain(reason.why)) : null,
-      reason?.hint ? h("code", plain(reason.hint)) : h("span", "connecting again …"),
+      reason?.hint ? nextStep(reason.hint) : h("span", "connecting again …"),
     );
   }
 

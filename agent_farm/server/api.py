@@ -58,7 +58,7 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
 async def _lines(
     verb: str, answered: Callable[[Tell, Heard], Coroutine[Any, Any, dict[str, Any]]]
 ) -> AsyncIterator[bytes]:
-    """One JSON object per line: progress, each part of an answer that has parts, and finally the answer or the
+    """One JSON object per line: progress, each part of an answer in parts, and finally the answer or the
     error. If the client goes away, the operation is cancelled if possible.
     """
     loop = asyncio.get_running_loop()

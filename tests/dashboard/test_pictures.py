@@ -96,7 +96,6 @@ def test_sessions_and_forms(visit: Open, af: Af, shop: Path, size: str, dark: bo
     record_sessions(shop)
     assert af("schedule", "add", "daily_digest", "0 8 * * 1-5", "Write the digest").returncode == 0
     one = look(visit, size, dark)
-    one.expect("404")
     one.open("sessions")
     one.page.wait_for_selector("[data-session]")
     one.page.wait_for_selector(".schedule")
@@ -104,11 +103,7 @@ def test_sessions_and_forms(visit: Open, af: Af, shop: Path, size: str, dark: bo
     one.open("spawn")
     one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
     one.page.fill("#spawn-task", "Tidy up the login")
-    one.page.click("details.more summary")
-    one.page.fill("#spawn-files", "src/lgoin.py")
     one.page.select_option("#spawn-runtime", "demo")
-    one.page.click("button[type=submit]")
-    one.page.wait_for_selector(".error")
     one.shoot(f"spawn-{name(size, dark)}")
 
 
@@ -129,19 +124,18 @@ def test_review(visit: Open, spawn: Spawn, af: Af, shop: Path, size: str) -> Non
     settings = '[check]\ncommand = "python3 -m compileall -q src"\n'
     commit_files(shop, {"src/auth.py": AUTH, "agent-farm.toml": settings}, "Log in")
     assert af("config", "agree", "--yes").returncode == 0
-    ids = [spawn(f"{task} [[say:done]]") for task in REVIEWED]
+    ids = [spawn(task) for task in REVIEWED]
     assert af("wait", *ids, "--timeout", "300").returncode == 0
     for id, (task, files) in zip(ids, REVIEWED.items(), strict=True):
-        commit_files(shop / ".builders" / id, files, task)
+        tree = shop / ".builders" / id
+        git(tree, "rm", "-q", "demo-*.md")
+        commit_files(tree, files, task)
     assert af("check", *ids[:3]).returncode == 0
     one = look(visit, size, dark=False)
     one.open("review")
     wait_until(lambda: one.page.locator("tbody tr").count() == len(ids), what="all results")
     assert not one.has_sideways_scrolling()
     one.shoot(f"review-{name(size, False)}")
-    one.open(f"review/{ids[0]}")
-    one.page.wait_for_selector(".file .k-keyword")
-    one.shoot(f"result-{name(size, False)}")
 
 
 @pytest.mark.parametrize("size", SIZES)

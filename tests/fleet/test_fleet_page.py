@@ -78,7 +78,7 @@ def test_the_spawn_form_offers_the_machines_of_the_fleet(af: Af, big: Node, page
     page.page.fill("#spawn-task", "[[say:done]]")
     page.page.select_option("#spawn-runtime", "demo")
     page.page.click("details.more summary")
-    assert page.page.locator("#spawn-on option").all_inner_texts()[1:] == ["local", "fleet", "big"]
+    assert page.page.locator("#spawn-on option").all_text_contents()[1:] == ["local", "fleet", "big"]
     page.page.select_option("#spawn-on", "big")
     page.page.click("button[type=submit]")
     page.page.wait_for_selector(".builder-head >> text=on big", timeout=60000)
@@ -87,7 +87,7 @@ def test_the_spawn_form_offers_the_machines_of_the_fleet(af: Af, big: Node, page
     page.page.reload()
     page.open("spawn")
     page.page.wait_for_selector("#spawn-on", state="attached")
-    assert page.page.locator("#spawn-on option").all_inner_texts()[1:] == ["local", "fleet"]
+    assert page.page.locator("#spawn-on option").all_text_contents()[1:] == ["local", "fleet"]
 
 
 def test_a_machine_that_hangs_does_not_hold_up_the_page(af: Af, big: Node, page: Visit) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, convert
 
-from agent_farm.builders.events import Amount, Count, Moment
+from agent_farm.builders.events import Amount, Count, Moment, Usage
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 
@@ -48,6 +48,25 @@ def load_spending(path: Path) -> list[Spent]:
     return list(_differences(_parsed(lines)))
 
 
+def copied_spending(journal: bytes, usage: Usage | None, *, at: float, run: str) -> list[Spent]:
+    """The same of a copy of the file; `usage` is what the runtime has told by `at`, in the start `run`."""
+    told = list(_parsed(journal.splitlines()))
+    if usage is not None:
+        last = told[-1] if told else None
+        now = _Told(
+            at,
+            run,
+            last.conversation if last else None,
+            usage.input_tokens or 0,
+            usage.output_tokens or 0,
+            usage.cached_tokens or 0,
+            usage.cost,
+        )
+        if last is None or (_goes_on(last, now) and not _goes_on(now, last)):
+            told.append(now)
+    return list(_differences(told))
+
+
 def _parsed(lines: Iterable[bytes]) -> Iterator[_Told]:
     """Skips lines that were cut short or that somebody else wrote there."""
     for line in lines:
@@ -59,12 +78,7 @@ def _differences(told: Iterable[_Told]) -> Iterator[Spent]:
     """A total that restarts, as that of a new or truncated conversation, counts from zero."""
     before = _NOTHING
     for now in told:
-        goes_on = (
-            now.conversation == before.conversation
-            and now.input_tokens >= before.input_tokens
-            and now.output_tokens >= before.output_tokens
-        )
-        base = before if goes_on else _NOTHING
+        base = before if _goes_on(before, now) else _NOTHING
         yield Spent(
             now.at,
             now.run,
@@ -74,3 +88,11 @@ def _differences(told: Iterable[_Told]) -> Iterator[Spent]:
             None if now.cost is None else max(0.0, now.cost - (base.cost or 0.0)),
         )
         before = now
+
+
+def _goes_on(before: _Told, now: _Told) -> bool:
+    return (
+        now.conversation == before.conversation
+        and now.input_tokens >= before.input_tokens
+        and now.output_tokens >= before.output_tokens
+    )

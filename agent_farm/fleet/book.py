@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from agent_farm.builders.events import Usage
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import ObjectName
+from agent_farm.builders.spending import Spent
 from agent_farm.builders.status import Status
 from agent_farm.disk import file_lock
 from agent_farm.documents import decode, store
@@ -71,6 +72,14 @@ class Kept(Struct, frozen=True):
     at: float
 
 
+class Used(Struct, frozen=True):
+    """What a builder had used when it was removed: one entry for each day and start."""
+
+    runtime: str
+    spent: tuple[Spent, ...]
+    landed: bool
+
+
 class Placed(Struct, frozen=True):
     """A builder of this farm on another machine; without a `row` it has not been reported yet.
 
@@ -78,7 +87,7 @@ class Placed(Struct, frozen=True):
     builder. `runtime` and `permissions` are as requested here, so that a machine's report cannot widen them.
     `new_branch`: its branch was made for it. `issue` and `source` are what it was spawned from, as known
     here. `term` is the number under which it was placed: of two with the same id, the one with the higher
-    term is the builder.
+    term is the builder. `used` is only set for a builder that was removed.
     """
 
     host: Word
@@ -98,6 +107,7 @@ class Placed(Struct, frozen=True):
     term: int = 1
     checkpoint: Kept | None = None
     problem: str | None = None
+    used: Used | None = None
 
 
 class Left(Struct, frozen=True):

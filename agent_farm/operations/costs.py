@@ -11,7 +11,7 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.spending import Spent, load_spending
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.git_state import git_states
+from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.trash import list_kept
 from agent_farm.operations.declare import reads
 from agent_farm.operations.operation import Answer, Context, Request
@@ -74,11 +74,21 @@ class Costs(Answer):
     days: tuple[OfDay, ...]
 
 
-class _Known(NamedTuple):
-    record: BuilderRecord
-    spent: list[Spent]
+class Known(NamedTuple):
+    """A builder, and all that it has used."""
+
+    id: str
+    title: str
+    runtime: str
+    spent: Sequence[Spent]
     landed: bool | None
     removed: bool
+
+    @classmethod
+    def of(
+        cls, record: BuilderRecord, spent: Sequence[Spent], landed: bool | None, *, removed: bool = False
+    ) -> Known:
+        return cls(record.id, record.title, record.runtime, spent, landed, removed)
 
 
 @reads(
@@ -88,7 +98,8 @@ class _Known(NamedTuple):
 )
 def costs(context: Context, request: CostsAsked) -> Costs:
     since = time.time() - request.days * 86400
-    found = [_since(one, since) for one in (*_living(context.farm), *_removed(context.farm))]
+    known = (*_living(context.farm), *_removed(context.farm), *_elsewhere(context.farm))
+    found = [_since(one, since) for one in known]
     found = [one for one in found if one.spent]
     total = Sum.of(part for one in found for part in one.spent)
     landed = sum(one.landed is True for one in found)
@@ -101,24 +112,37 @@ def costs(context: Context, request: CostsAsked) -> Costs:
     )
 
 
-def _since(one: _Known, since: float) -> _Known:
+def _since(one: Known, since: float) -> Known:
     return one._replace(spent=[part for part in one.spent if part.at >= since])
 
 
-def _living(farm: Farm) -> Iterator[_Known]:
+def _living(farm: Farm) -> Iterator[Known]:
     records = list(farm.records().values())
     states = git_states(farm, records)
     for record in records:
-        state = states.get(record.id)
-        landed = bool(state.landed and state.has_commits) if state and state.landed is not None else None
-        yield _Known(record, load_spending(farm.run(record.id).spending), landed, removed=False)
+        spent = load_spending(farm.run(record.id).spending)
+        yield Known.of(record, spent, has_landed(states.get(record.id)))
 
 
-def _removed(farm: Farm) -> Iterator[_Known]:
+def has_landed(state: GitState | None) -> bool | None:
+    if state is None or state.landed is None:
+        return None
+    return state.landed and state.has_commits
+
+
+def _elsewhere(farm: Farm) -> Sequence[Known]:
+    if not farm.paths.fleet.exists():
+        return ()
+    from agent_farm.operations.fleet.costs_elsewhere import costs_elsewhere  # only farms with a fleet need it
+
+    return costs_elsewhere(farm)
+
+
+def _removed(farm: Farm) -> Iterator[Known]:
     """A builder removed without a salvage ref had landed."""
     for kept in list_kept(farm):
         had_commits = kept.head is not None and kept.head != kept.record.base_commit
-        yield _Known(
+        yield Known.of(
             kept.record,
             load_spending(kept.run / farm.run(kept.record.id).spending.name),
             had_commits and kept.salvage is None,
@@ -126,26 +150,29 @@ def _removed(farm: Farm) -> Iterator[_Known]:
         )
 
 
-def _of_builder(one: _Known) -> OfBuilder:
+def _of_builder(one: Known) -> OfBuilder:
     runs = dict.fromkeys(part.run for part in one.spent)
     return OfBuilder.of(
         one.spent,
-        id=one.record.id,
-        title=one.record.title,
-        runtime=one.record.runtime,
+        id=one.id,
+        title=one.title,
+        runtime=one.runtime,
         landed=one.landed,
         removed=one.removed,
         runs=tuple(OfRun.of((part for part in one.spent if part.run == run), run=run) for run in runs),
     )
 
 
-def _days(found: Sequence[_Known]) -> Iterator[OfDay]:
+def _days(found: Sequence[Known]) -> Iterator[OfDay]:
     parts: dict[tuple[str, str], list[Spent]] = {}
     for one in found:
         for part in one.spent:
-            day = time.strftime("%Y-%m-%d", time.localtime(part.at))
-            parts.setdefault((day, one.record.runtime), []).append(part)
+            parts.setdefault((day_of(part), one.runtime), []).append(part)
     return (OfDay.of(some, day=day, runtime=runtime) for (day, runtime), some in sorted(parts.items()))
+
+
+def day_of(part: Spent) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(part.at))
 
 
 def _share(total: Sum, number: int) -> Sum:

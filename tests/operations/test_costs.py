@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_farm.builders.spending import load_spending
+from agent_farm.builders.events import Usage
+from agent_farm.builders.spending import copied_spending, load_spending
 from tests.conftest import Af
 from tests.waiting import wait_until
 
@@ -46,6 +47,25 @@ def test_steps_are_differences_within_a_conversation(tmp_path: Path) -> None:
     assert [one.input_tokens for one in found] == [10, 20, 1, 40, 7]
     assert [one.cost for one in found] == [0.5, 0.25, 0.25, None, None]
     assert load_spending(tmp_path / "none") == []
+
+
+def test_what_was_told_since_a_journal_was_copied_is_one_more_step() -> None:
+    told = [
+        {"at": 1, "run": "a", "conversation": "x", "input_tokens": 10, "output_tokens": 5, "cost": 0.5},
+        {"at": 2, "run": "a", "conversation": "x", "input_tokens": 30, "output_tokens": 6, "cost": 0.75},
+    ]
+    journal = "".join(f"{json.dumps(one)}\n" for one in told).encode()
+
+    def found(journal: bytes, usage: Usage | None) -> list[tuple[str, int, int, float | None]]:
+        steps = copied_spending(journal, usage, at=3.0, run="b")
+        return [(one.run, one.input_tokens, one.output_tokens, one.cost) for one in steps]
+
+    known = [("a", 10, 5, 0.5), ("a", 20, 1, 0.25)]
+    assert found(journal, Usage(40, 8, 0, 1.0)) == [*known, ("b", 10, 2, 0.25)]
+    assert found(journal, Usage(30, 6, 0, 0.75)) == known, "it is what the journal ends with"
+    assert found(journal, Usage(10, 5, 0, 0.5)) == known, "the journal is newer"
+    assert found(journal, None) == known
+    assert found(b"", Usage(10, None)) == [("b", 10, 0, None)]
 
 
 @pytest.mark.parametrize(

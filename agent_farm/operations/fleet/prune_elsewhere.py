@@ -14,6 +14,7 @@ from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.checkpoints import drop, kept_ref
 from agent_farm.git.other_machine import drop_branch, fetched_commit
 from agent_farm.operations.fleet.ask_machines import ask_machine
+from agent_farm.operations.fleet.costs_elsewhere import used_by
 from agent_farm.operations.fleet.held_slots import hold_slot, names_lock
 from agent_farm.operations.fleet.making import being_made
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
@@ -89,7 +90,7 @@ def _removed(
     removal = next((one for one in found.removed if one.id == id), None)
     if removal is None:
         raise AgentFarmError(f"{placed.host} has not said what became of {id}", hint=f"af status {id}")
-    return structs.replace(removal, branch=_take_down(context, id))
+    return structs.replace(removal, branch=_take_down(context, id, removal))
 
 
 def ask_about(farm: Farm, id: str) -> Withdrawn:
@@ -113,7 +114,7 @@ def take_off(context: Context, id: str, found: Withdrawn) -> Removal:
     """Take a builder that its machine does not have off the list. If it was removed there, it can be
     restored; else what was fetched of it stays as a branch."""
     if found.removal is not None and found.removal.id == id:
-        return structs.replace(found.removal, branch=_take_down(context, id))
+        return structs.replace(found.removal, branch=_take_down(context, id, found.removal))
     if kept := take_what_came(context.farm, id, read_book(context.farm).builder(id)):
         context.tell(kept)
     with edit_book(context.farm) as held:
@@ -126,18 +127,20 @@ def take_off(context: Context, id: str, found: Withdrawn) -> Removal:
     return Removal(id, 0, placed.branch if goes else None, None, (), (), "")
 
 
-def _take_down(context: Context, id: str) -> str | None:
+def _take_down(context: Context, id: str, removal: Removal) -> str | None:
     """Take it off the list, as the last step. Its branch here is deleted if it is where it was there, and so
     is its checkpoint, since the machine's trash has everything.
     """
-    farm = context.farm
-    placed = read_book(farm).builder(id)
+    farm, book = context.farm, read_book(context.farm)
+    placed = book.builder(id)
     tip = fetched_commit(farm.repository, id)  # this ref stays, so nothing that was fetched is lost
     goes = bool(placed.new_branch and tip and drop_branch(farm.repository, placed.branch, tip))
+    has_landed = tip not in (None, placed.base_commit) and removal.salvage is None
+    used = used_by(farm, book, id, landed=has_landed)
     drop(farm.repository, kept_ref(id))
     with edit_book(farm) as held:
-        placed = held[0].builder(id)
-        removed = {**held[0].removed, id: structs.replace(placed, row=None, checkpoint=None)}
+        placed = structs.replace(held[0].builder(id), row=None, checkpoint=None, used=used)
+        removed = {**held[0].removed, id: placed}
         held[0] = structs.replace(held[0].without_builder(id), removed=removed)
     release_slot(held[0], id, placed)
     return placed.branch if goes else None
@@ -161,14 +164,14 @@ def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> I
             raise
         make_branch_again(farm, id, placed)
         with edit_book(farm) as held:
-            back = structs.replace(placed, row=row, is_known=True, gone=False)
+            back = structs.replace(placed, row=row, is_known=True, gone=False, used=None)
             held[0] = held[0].without_removed(id).with_builder(id, back)
     yield Restored(structs.replace(found.builder, host=placed.host))
 
 
 def _store_coming(farm: Farm, id: str) -> None:
     with edit_book(farm) as held:
-        coming = structs.replace(held[0].removed[id], is_known=False, gone=False)
+        coming = structs.replace(held[0].removed[id], is_known=False, gone=False, used=None)
         held[0] = held[0].with_builder(id, coming)
 
 

@@ -72,12 +72,17 @@ def _git(
     try:
         return run_git(repository.root, *settings, *words, env=env, timeout=seconds, apart=True)
     except GitError as error:
-        if TOO_MUCH in error.stderr or _NO_ROOM in error.stderr:
+        if TOO_MUCH in error.stderr or needs_room(error):
             raise too_much(line.destination) from error
         if "Could not read from remote repository" not in error.stderr:
             raise
         why = next(iter(error.stderr.splitlines()), None)
         raise Unreachable(f"{line.destination} cannot be reached by git", why=why) from error
+
+
+def needs_room(error: GitError) -> bool:
+    """Whether git was to unpack an object that is larger than may be."""
+    return _NO_ROOM in error.stderr
 
 
 class TooMuch(AgentFarmError):

@@ -16,6 +16,7 @@ _COMMIT = re.compile(OBJECT_NAME)
 _OWN = "refs/agent-farm/"
 _MOST_OWN, _MOST_OTHERS = 5000, 200
 _SECONDS = 3600.0
+_FEW = 20  # objects: more of them could be deltas that come to far more than the pack
 
 
 def tips(root: Path) -> tuple[str, ...]:
@@ -63,12 +64,17 @@ def make_pack(root: Path, wanted: Collection[str], known: Collection[str], into:
 
 
 def take_pack(root: Path, pack: BinaryIO, *, most_bytes: int | None = None) -> None:
-    """Take in a pack, checking every object. GitError if one takes more than `most_bytes` of memory."""
+    """Take in a pack, checking every object. GitError if one takes more than `most_bytes` of memory.
+
+    Like `git fetch`, it unpacks a pack of few objects: every pack that is kept makes git slower.
+    """
     pack.flush()
     os.lseek(pack.fileno(), 0, os.SEEK_SET)  # git reads from the descriptor's position
-    words = ("-c", "core.bigFileThreshold=16m", "index-pack", "--stdin", "--fix-thin", "--strict")
+    count = int.from_bytes(os.pread(pack.fileno(), 4, 8), "big")
+    words = ("unpack-objects", "-q") if count < _FEW else ("index-pack", "--stdin", "--fix-thin")
     env = allocation_bound(most_bytes) if most_bytes else None
-    run_git_bytes(root, *words, input=pack, timeout=_SECONDS, env=env)
+    settings = ("-c", "core.bigFileThreshold=16m")
+    run_git_bytes(root, *settings, *words, "--strict", input=pack, timeout=_SECONDS, env=env)
 
 
 def set_refs(root: Path, refs: Mapping[str, str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 from tests.conftest import Af
-from tests.fleet.machines import Node
+from tests.fleet.machines import AF, Node
 from tests.fleet.test_fleet import ok, spawned
 from tests.gitrepo import git
 
@@ -52,3 +54,21 @@ def test_what_has_not_changed_costs_nothing(af: Af, big: Node, repo: Path) -> No
     (worktree(big, id) / "left.txt").write_text("later\n")
     assert ok(af, "fleet", "checkpoint") == f"{id} is at home\n"
     assert git(repo, "rev-parse", kept(id)) != first
+
+
+def test_of_a_checkpoint_only_what_is_new_is_sent(af: Af, big: Node, repo: Path) -> None:
+    """A file that is in no commit has come home with the last one."""
+    id = spawned(af, "Fix the login")
+    ok(af, "wait", id, "--timeout", "120")
+    told = big.directory / "told"
+    for name, program in (("af", AF), ("git-upload-pack", shutil.which("git-upload-pack"))):
+        shim = big.program.with_name(name)
+        shim.write_text(f'#!/bin/sh\n{program} "$@" | tee -a {told}\n')
+        shim.chmod(0o755)
+    (worktree(big, id) / "large.bin").write_bytes(os.urandom(5_000_000))
+    ok(af, "fleet", "checkpoint")
+    first = told.stat().st_size
+    (worktree(big, id) / "small.txt").write_text("later\n")
+    ok(af, "fleet", "checkpoint")
+    assert git(repo, "show", f"{kept(id)}:work/small.txt") == "later"
+    assert first > 5_000_000 > 50 * (told.stat().st_size - first)

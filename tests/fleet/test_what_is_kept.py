@@ -214,7 +214,7 @@ def test_what_is_refused_is_fetched_less_and_less_often(
     store_book(here, builders={"x": placed})
     fetches = list[object]()
 
-    def fetch(*given: object) -> None:
+    def fetch(*given: object, most_bytes: int) -> None:
         fetches.append(given)
         raise TooMuch("big sends more than fleet.fetch_megabytes")
 
@@ -222,7 +222,7 @@ def test_what_is_refused_is_fetched_less_and_less_often(
         made = Copies((Copy("x", commit),))
         return checkpoint._take(here, read_book(here), "big", ["x"], made, at, backs_off=backs_off)
 
-    monkeypatch.setattr(checkpoint, "fetch", fetch)
+    monkeypatch.setattr(checkpoint, "fetch_packs", fetch)
     begun = 1_800_000_000.0
     for count in range(144):
         look(begun + 300 * count, f"{count:040x}")
@@ -233,7 +233,7 @@ def test_what_is_refused_is_fetched_less_and_less_often(
     coming = f"{kept_ref('x')}-coming"
     store_checkpoint(here.root, coming, placed.base_commit, "smaller")
     commit = git(here.root, "rev-parse", coming)
-    monkeypatch.setattr(checkpoint, "fetch", lambda *given: None)
+    monkeypatch.setattr(checkpoint, "fetch_packs", lambda *given, **named: None)
     assert look(begun + 3 * 86_400, commit) == {"x": commit}
     assert read_book(here).refused == {}
 

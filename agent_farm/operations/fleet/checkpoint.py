@@ -27,9 +27,10 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import GitError
 from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.declare import in_parts
+from agent_farm.operations.fleet.pack_calls import fetch_packs
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
-from agent_farm.operations.fleet.work_elsewhere import fetch, most_fetched
+from agent_farm.operations.fleet.work_elsewhere import most_fetched
 from agent_farm.operations.for_home.copied_builders import Copies
 from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
 
@@ -155,7 +156,8 @@ def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapp
     if not new:
         return {}
     try:
-        fetch(farm, book, host, {checkpoint_ref(id): coming_ref(refs[id]) for id in new})
+        coming = {checkpoint_ref(id): coming_ref(refs[id]) for id in new}
+        fetch_packs(farm, book, host, coming, most_bytes=most_fetched(farm))
     except AgentFarmError as error:
         if isinstance(error, Unreachable) or len(new) == 1:
             drop(farm.repository, *(coming_ref(refs[id]) for id in new))

@@ -14,7 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
 from agent_farm.git.git_process import GitError, time_left
-from agent_farm.git.other_machine import too_much
+from agent_farm.git.other_machine import needs_room, too_much
 from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.for_home.pieces import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
@@ -62,6 +62,8 @@ def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, m
                 take_pack(root, pack, most_bytes=most_bytes)
             set_refs(root, {ours: given.commits[theirs] for theirs, ours in refs.items()})
         except GitError as error:
+            if needs_room(error):
+                raise too_much(host) from error
             what = f"{host} has not sent the whole history"
             raise AgentFarmError(what, why=str(error)[:300]) from error
 

@@ -17,7 +17,10 @@ from agent_farm.cli.cells import money
 from agent_farm.cli.command_table import COMMANDS
 from agent_farm.cli.family import Family
 from agent_farm.cli.output import printable, show_error
+from agent_farm.cli.upkeep import _show_finding
 from agent_farm.errors import AgentFarmError, NotDelivered, TimedOut, UsageError, WorkWouldBeLost
+from agent_farm.farm.checks.finding import Level
+from agent_farm.operations.doctor import Found
 from tests.conftest import Af
 from tests.gitrepo import git
 
@@ -292,4 +295,22 @@ def test_what_costs_less_than_a_cent_is_not_called_free() -> None:
         "$0.01",
         "$0.13",
         "$12.00",
+    ]
+
+
+def test_a_finding_has_its_mark_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where a terminal is so narrow that its first word goes into the next line."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    findings: dict[Level, str] = {"problem": f"/srv/{40 * 'x'} is gone", "ok": "git is there"}
+    for level, what in findings.items():
+        _show_finding(Found(level, what, healed=None, error=None, remedy=None, heals=False))
+    assert capsys.readouterr().out.splitlines() == [
+        "problem ",
+        f"        /srv/{40 * 'x'}",
+        "        is gone",
+        "ok      git is there",
     ]

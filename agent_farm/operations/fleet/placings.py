@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, Unreachable
-from agent_farm.fleet.book import Book
+from agent_farm.fleet.book import read_book
 from agent_farm.fleet.calling import call_several
 from agent_farm.fleet.together import Together
 from agent_farm.operations.fleet.work_elsewhere import push
@@ -23,7 +23,6 @@ _AT_WORK = 8
 
 
 class _Wanted(Struct, frozen=True):
-    book: Book
     refs: Mapping[str, str]
     request: Mapping[str, Any]
 
@@ -48,7 +47,6 @@ class Placings:
 
     def place(
         self,
-        book: Book,
         host: str,
         verb: str,
         request: Mapping[str, Any],
@@ -60,7 +58,7 @@ class Placings:
         key = (host, verb, tuple(sorted(environment.items())))
         self._room.release()
         try:
-            return self._together.ask(key, _Wanted(book, refs, request))
+            return self._together.ask(key, _Wanted(refs, request))
         finally:
             self._room.acquire()
 
@@ -68,7 +66,7 @@ class Placings:
         self, key: _Key, wanted: Sequence[_Wanted]
     ) -> Sequence[dict[str, Any] | AgentFarmError]:
         (host, verb, environment), farm = key, self._context.farm
-        book = max((one.book for one in wanted), key=lambda book: book.terms)  # it knows all fences
+        book = read_book(farm)  # as it is by now: it knows all fences
         try:
             if refs := {ref: commit for one in wanted for ref, commit in one.refs.items()}:
                 push(farm, book, host, refs)

@@ -149,7 +149,7 @@ def _place_there(
     context: Context, placings: Placings, id: str, placed: Placed, on: str, say: str | None, yes: bool
 ) -> PlacedAgain:
     farm = context.farm
-    with _moved(farm, id, placed, on) as (book, now):
+    with _moved(farm, id, placed, on) as now:
         kept, on = placed.checkpoint, now.host
         assert kept
         _keep_newer(context, id, placed)
@@ -157,7 +157,6 @@ def _place_there(
         record = _as_asked(farm, placed, f"home/{placed.base}" if base else placed.base_commit)
         asked = Again(to_builtins(record), ref, now.term, most_fetched(farm), say, yes)
         document = placings.place(
-            book,
             on,
             "place_again",
             to_builtins(asked),
@@ -201,33 +200,33 @@ def _keep_newer(context: Context, id: str, placed: Placed) -> None:
 
 
 @contextmanager
-def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book, Placed]]:
+def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[Placed]:
     """Record it as being there, with a slot. A refusal by the machine undoes this; a lost connection does
-    not. Until it is known to be there, it keeps the slot where it was."""
+    not. Until it is known to be there, it keeps the slot where it was.
+
+    Hundreds may wait here for their machine: none of them keeps the book of its time.
+    """
     with being_made(farm, id):
-        before = read_book(farm)
-        waited_for = {one.host for one in before.left if one.id == id and one.commit is None}
+        own = tuple(one for one in read_book(farm).left if one.id == id)
+        waited_for = {one.host for one in own if one.commit is None}
         if on in waited_for:
             _fetch_earlier(farm, id, on)
         with names_lock(farm):
-            book, now = _note_moved(farm, id, placed, on, silent(before) | waited_for)
+            now = _note_moved(farm, id, placed, on, silent(read_book(farm)) | waited_for)
         try:
-            yield book, now
+            yield now
         except Unreachable:
             raise
         except AgentFarmError:
             with edit_book(farm) as held:
-                own = (one for one in before.left if one.id == id)
                 left = (*(one for one in held[0].left if one.id != id), *own)
                 held[0] = structs.replace(held[0].with_builder(id, placed), left=left)
-            release_slot(book, id, now)
+            release_slot(held[0], id, now)
             raise
-        release_slot(book, id, placed)
+        release_slot(read_book(farm), id, placed)
 
 
-def _note_moved(
-    farm: Farm, id: str, placed: Placed, on: str, avoided: Collection[str]
-) -> tuple[Book, Placed]:
+def _note_moved(farm: Farm, id: str, placed: Placed, on: str, avoided: Collection[str]) -> Placed:
     """Called under `names_lock`."""
     term = next_term(farm)
     if placed.host == on:  # the machine may have room for only one of it
@@ -239,7 +238,7 @@ def _note_moved(
         left = tuple(one for one in _left(book, id, placed.host) if (one.id, one.host) != (id, on))
         moved = left if placed.host == on else (*left, Left(id, placed.host, term))
         held[0] = structs.replace(book.with_builder(id, now), left=moved)
-    return held[0], now
+    return now
 
 
 def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
@@ -273,7 +272,7 @@ def recover_lost(context: Context, book: Book) -> None:
     for one in shown_rows(farm, book):
         id = one.record.id
         if one.status.state == "lost" and book.builders[id].checkpoint is not None:
-            questions[id] = partial(_place_lost, context, placings, book, id)
+            questions[id] = partial(_place_lost, context, placings, id)
     if questions and _has_room(book):
         side_by_side(questions, workers=len(questions))  # one that hangs delays no other
 
@@ -286,15 +285,19 @@ def _has_room(book: Book) -> bool:
     return True
 
 
-def _place_lost(context: Context, placings: Placings, book: Book, id: str) -> None:
+def _place_lost(context: Context, placings: Placings, id: str) -> None:
     try:
         with placings.at_work():
-            now = read_book(context.farm)
-            if not is_lost(context.farm, now.machine(now.builder(id).host)):
-                return  # its machine answered while others were placed
-            placed = _require_lost(context.farm, now, id)
-        place(context, id, placed, FLEET, say=None, yes=False, placings=placings)
+            placed = _still_lost(context.farm, id)
+        if placed is not None:
+            place(context, id, placed, FLEET, say=None, yes=False, placings=placings)
     except AgentFarmError as error:
         with edit_book(context.farm) as held, suppress(KeyError):
             kept = structs.replace(held[0].builders[id], problem=f"not placed elsewhere: {error.sentence}")
             held[0] = held[0].with_builder(id, kept)
+
+
+def _still_lost(farm: Farm, id: str) -> Placed | None:
+    """None if its machine answered while others were placed."""
+    now = read_book(farm)
+    return _require_lost(farm, now, id) if is_lost(farm, now.machine(now.builder(id).host)) else None

@@ -158,9 +158,8 @@ def _ask(
     runtime: str | None,
     refs: Mapping[str, str],
 ) -> Spawned:
-    book, request = read_book(context.farm), msgspec.to_builtins(asked)
-    environment = keys_of(context, runtime)
-    document = placings.place(book, host, "place", request, refs=refs, environment=environment)
+    request, environment = msgspec.to_builtins(asked), keys_of(context, runtime)
+    document = placings.place(host, "place", request, refs=refs, environment=environment)
     answer = answer_of(Spawned, document, host)
     made = answer.builder or answer.plan
     if made is None or made.id != asked.id:

@@ -92,6 +92,8 @@ def test_consent_is_asked_in_the_form(visit: Open, shop: Path) -> None:
     one.page.select_option("#spawn-runtime", "demo")
     one.page.click("button[type=submit]")
     one.page.wait_for_selector(".error >> text=echo made by setup")
+    assert "Read it before you agree." in one.page.inner_text(".error")
+    assert "--yes" not in one.page.inner_text(".error")
     one.page.click("text=Agree and spawn")
     one.page.wait_for_selector(".builder-head")
 
@@ -232,3 +234,41 @@ def test_a_schedule_is_run_at_once_as_itself(visit: Open, dashboard: Dashboard, 
     one.page.wait_for_selector("td >> text=schedule:digest", timeout=60000)
     (session,) = dashboard.get("/api/sessions_list")["sessions"]
     assert session["trigger_source"] == "schedule:digest"
+
+
+def test_what_a_schedule_of_the_repository_wants_is_read_and_agreed_to(
+    visit: Open, shop: Path, af: Af
+) -> None:
+    place = shop / "codev/roster/health"
+    place.mkdir(parents=True)
+    (place / "butler.toml").write_text(
+        '[butler]\nruntime = "demo"\n'
+        '[[butler.schedule]]\nname = "daily"\ncron = "0 8 * * *"\nprompt = "Look around"\n'
+    )
+    one = visit()
+    one.expect("409")
+    one.open("sessions")
+    one.page.wait_for_selector(".schedule >> text=not agreed to, so it does not fire", timeout=60000)
+    one.page.click("[aria-label='Read and agree … daily']")
+    one.page.wait_for_selector("dialog .error >> text=Look around")
+    assert "--yes" not in one.page.inner_text("dialog")
+    assert "not agreed to" in af("schedule", "list").stdout
+    one.page.click("dialog button:text-is('Agree')")
+    one.page.wait_for_selector(".schedule >> text=next ", timeout=60000)
+    assert "not agreed to" not in af("schedule", "list").stdout
+
+
+def test_an_empty_list_says_what_to_do_next(visit: Open) -> None:
+    one = visit()
+    one.open("sessions")
+    one.page.click("text=Trigger one")
+    assert one.page.evaluate("document.activeElement.id") == "prompt"
+    failed = [{"id": name, "code": "error", "what": f"{name} cannot be read"} for name in ("a", "b")]
+    one.page.route(
+        "**/api/review", lambda route: route.fulfill(json={"version": 1, "items": [], "failed": failed})
+    )
+    one.open("review")
+    one.page.wait_for_selector("text=Nothing waits for a review")
+    assert one.page.locator(".error").all_inner_texts() == ["a cannot be read", "b cannot be read"]
+    one.page.click(".empty >> text=New builder")
+    one.page.wait_for_selector("#spawn-task")

@@ -175,6 +175,7 @@ def test_an_error_offers_what_the_page_can_do(visit: Open, idle: str, af: Af) ->
         "af constructor": "In a terminal: af constructorCopy",
         f"af stop {idle} && rm -r x": f"In a terminal: af stop {idle} && rm -r xCopy",
         "af spawn --help": None,
+        "af config agree --yes": "Read and agree …",
     }
     found = one.page.evaluate(
         "async hints => { const { nextStep } = await import('/static/js/hints.js');"

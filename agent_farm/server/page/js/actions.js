@@ -74,12 +74,8 @@ export async function resume(builder, agree = false) {
   } catch (error) {
     if (error.code !== "consent-needed" || agree) throw error;
     const agrees = await ask(`Resume ${builder.id}`, (close) => [
-      errorBox(error),
-      h(
-        "div.row",
-        h("button", { type: "button", onclick: () => close(false) }, "Cancel"),
-        h("button", { type: "button", class: "primary", onclick: () => close(true) }, "Agree and resume"),
-      ),
+      errorBox(error, h("button.primary", { type: "button", onclick: () => close(true) }, "Agree and resume")),
+      h("div.row", h("button", { type: "button", onclick: () => close(false) }, "Cancel")),
     ]);
     if (agrees) await resume(builder, true);
   }

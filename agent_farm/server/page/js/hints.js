@@ -1,6 +1,7 @@
 // @ts-check
 /* The next step of an error. What the page can do is a link or a button; the rest is a command for a terminal. */
 import { carryOut, resume, stop, sync } from "./actions.js";
+import { agreeDialog } from "./agree_dialog.js";
 import { act } from "./api.js";
 import { h, plain } from "./dom.js";
 import { builders } from "./live.js";
@@ -33,10 +34,13 @@ const ACTIONS = {
   prune: { text: "Prune", asks: true, run: ({ id }) => pruneDialog(id), options: /^(--stop)?$/ },
 };
 
-const LANDING = {
-  "af land --continue": ["Continue the landing", "land_continue", { background: true }],
-  "af land --abort": ["Empty the landing queue", "land_abort", {}],
-};
+/* What is done to no builder. */
+const COMMANDS = new Map([
+  ["af land --continue", { text: "Continue the landing", run: () => act("land_continue", { background: true }) }],
+  ["af land --abort", { text: "Empty the landing queue", run: () => act("land_abort") }],
+  ["af config agree", { text: "Read and agree …", run: agreeDialog }],
+  ["af config agree --yes", { text: "Read and agree …", run: agreeDialog }],
+]);
 
 /** @param {string} command as the error's hint says it
  * @returns {any} an element, or null where the page has no use for it */
@@ -52,10 +56,8 @@ export function nextStep(command) {
     return button(`${action.text} ${id}${action.asks ? " …" : ""}`, () => action.run(builder, options));
   const place = options ? null : known(PLACES)?.(id);
   if (place) return h("a.button", { href: place[1], onclick: closeDialog }, place[0]);
-  if (LANDING[command]) {
-    const [text, asked, request] = LANDING[command];
-    return button(text, () => act(asked, request));
-  }
+  const other = COMMANDS.get(command);
+  if (other) return button(other.text, other.run);
   return h("span.hint-line", "In a terminal: ", h("code", plain(command)), copyButton(command));
 }
 

@@ -5,14 +5,18 @@ import { nextStep } from "./hints.js";
 
 /** @typedef {{ what?: string, message?: string, why?: string, hint?: string, evidence?: string[], code?: string }} Trouble */
 
-/** @param {Trouble} error @param {...any} buttons */
+/** With the next step; what `buttons` do instead of it is theirs to say.
+ * @param {Trouble} error @param {...any} buttons */
 export function errorBox(error, ...buttons) {
-  const step = error.hint ? nextStep(error.hint) : null;
+  const isAsked = error.code === "consent-needed";
+  const hint = isAsked ? (buttons.length ? null : "af config agree") : error.hint;
+  const step = hint ? nextStep(hint) : null;
+  const why = isAsked ? "Read it before you agree." : error.why;
   return h(
     "div.error",
     { role: "alert" },
     h("strong", plain(error.what || error.message)),
-    error.why && h("span", plain(error.why)),
+    why && h("span", plain(why)),
     error.evidence?.length
       ? h(
           "ul",

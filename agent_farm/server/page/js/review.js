@@ -58,9 +58,7 @@ function row(item) {
     h(
       "td.what",
       h("a.isolate", { href: addressOf(item.id) }, line(item.title) || plain(item.id)),
-      " ",
-      proofMark(item.proof),
-      h("div.small.dim.mono", plain(item.id), ` · ${item.state}`),
+      h("div.small.dim.mono", proofMark(item.proof), " ", plain(item.id), ` · ${item.state}`),
       item.reasons.map((reason) => h("div.small.isolate", line(reason))),
     ),
     h("td.nowrap.wide", h("span.added", `+${item.added}`), " ", h("span.deleted", `−${item.removed}`)),

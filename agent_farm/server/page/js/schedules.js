@@ -1,5 +1,6 @@
 // @ts-check
 /* Prompts that run at set times. */
+import { agreeDialog } from "./agree_dialog.js";
 import { act } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { moment } from "./format.js";
@@ -62,7 +63,7 @@ export function schedulesBox(view) {
     !one.enabled
       ? "disabled"
       : one.agreed === false
-        ? "not agreed to: af schedule list says how"
+        ? "not agreed to, so it does not fire"
         : one.next_due === null
           ? "over"
           : `next ${moment(one.next_due)}`;
@@ -86,6 +87,7 @@ export function schedulesBox(view) {
       ),
       h(
         "div.row",
+        one.agreed === false ? button(one, "Read and agree …", agreeDialog) : null,
         button(one, "Run now", async () => {
           const { session_id: id } = await act("schedule_run", { ...named(one), wait: false });
           toast(`session ${id.slice(0, 8)} accepted`, `#/session/${id}`);

@@ -109,7 +109,9 @@ def test_what_asks_goes_on_where_git_there_hangs(af: Af, big: Node, repo: Path) 
 def test_a_machine_that_hangs_as_it_is_added_holds_up_nobody(
     af: Af, big: Node, machines: Machines, repo: Path
 ) -> None:
-    spawned(af, "--shell")
+    id = spawned(af, "--shell")
+    # what is known of it, which is shown should its machine be late
+    wait_until(lambda: shown(af, id)["status"]["state"] == "idle", what="the builder")
     slow = machines("slow")
     asked, go_on = slow.directory / "asked", slow.directory / "go-on"
     waits = f"echo welcome; touch {asked}\nwhile ! [ -e {go_on} ]; do sleep 0.1; done"

@@ -63,7 +63,7 @@ def test_what_cannot_be_written_keeps_nobody_from_deleting(tmp_path: Path) -> No
 
 
 def test_what_was_removed_outlives_a_jump(repo: Path, af: Af) -> None:
-    assert af("spawn", "--runtime", "demo", "--name", "one", "Work").returncode == 0
+    assert af("spawn", "--runtime", "demo", "--name", "one", "--shell").returncode == 0  # makes no commit
     assert af("prune", "--stop", "one").returncode == 0
     assert FarmPaths(repo).clock.exists()
     last_look(repo, YEAR)

@@ -97,3 +97,12 @@ def test_all_of_it_speaks_tls_and_strangers_are_refused(
         )
         assert not greeted(one, tls, named=False), words
     ok(af, "prune", "--stop", "--discard-commits", id)
+
+
+def test_home_has_more_than_one_address(af: Af, repo: Path, cluster: Cluster, tmp_path: Path) -> None:
+    """It reaches a head at 127.0.0.2 from 127.0.0.1, which its certificate does not name."""
+    tls, port = Authority().directory(tmp_path / "tls", address="127.0.0.2"), free_port()
+    cluster.address, cluster.tls = f"127.0.0.2:{port}", str(tls)
+    up = af("fleet", "up", "--host", "127.0.0.2", "--port", str(port), "--slots", "1", "--tls", str(tls))
+    assert up.returncode == 0, up.stderr
+    assert "0 of 1 slots taken" in ok(af, "fleet", "status")

@@ -146,7 +146,10 @@ def af(repo: Path, forks: Forks) -> Af:
 
     With `fork=False` it is started from its first import on; see `tests/forking.py` for what that tells.
     """
+    return af_in(repo, forks)
 
+
+def af_in(repo: Path, forks: Forks) -> Af:
     def run(
         *args: str,
         cwd: Path | None = None,

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -137,8 +138,7 @@ def _conclude_checkpoints(found: Checkpointed) -> None:
 def answer_home() -> None:
     """Carry out one call of the machine that this one belongs to, read from standard input."""
     answer(MARK.decode())
-    sys.stdout.flush()
-    for line in answered(sys.stdin.buffer.read()):
+    for line in answered(sys.stdin.buffer.read(), beat=partial(answer, "{}")):
         answer(json.dumps(line))
 
 

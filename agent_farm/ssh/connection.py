@@ -98,9 +98,10 @@ def ask(
         for timer in (begins, clock):
             timer.daemon = True
             timer.start()
-        asked = AskedProgram(process, message, ready)
+        asked, reached = AskedProgram(process, message, ready), False
         try:
             for line in asked.lines(address.host):
+                reached = True
                 if ready is None or line.strip() == ready:
                     begins.cancel()
                 yield line
@@ -112,7 +113,7 @@ def ask(
         why = "It may still carry out the request."
         raise Overdue(f"{address.host} {late[0]}", why=why, hint=_hint(address))
     if status:
-        raise _failed(address, status, asked.last_words())
+        raise _failed(address, status, asked.last_words(), reached=reached)
 
 
 @contextmanager
@@ -143,10 +144,12 @@ def _end(process: subprocess.Popen[bytes], late: list[str], why: str) -> None:
     process.kill()
 
 
-def _failed(address: Address, status: int, why: str | None) -> Unreachable:
+def _failed(address: Address, status: int, why: str | None, *, reached: bool) -> Unreachable:
+    """ssh ends alike where it cannot connect and where the program there is killed."""
     if status in (127, 126):
         return Unreachable(f"af cannot be run on {address.host}", why=why, hint="af fleet add --help")
-    what = f"{address.host} cannot be reached" if status == _CANNOT_CONNECT else f"{address.host} broke off"
+    is_there = reached or status != _CANNOT_CONNECT
+    what = f"{address.host} broke off" if is_there else f"{address.host} cannot be reached"
     return Unreachable(what, why=why or f"ssh ended with {status}.", hint=_hint(address))
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +38,13 @@ class Here:
         """The ref of it that builders start from."""
         return "refs/heads/main"
 
+    def environment(self) -> AbstractContextManager[None]:
+        """That of the programs where the builders are."""
+        return nullcontext()
+
     def traces(self) -> Traces:
-        return traces(self.root)
+        with self.environment():
+            return traces(self.root)
 
     def heal(self, what: str) -> None:
         done = self.af("doctor", "--fix", cwd=self.repo)

@@ -21,6 +21,7 @@ exec '{real}' "$@"
 
 ENDS_ITS_PARENT = "  kill -9 $PPID"
 ENDS_ITS_PARENT_AFTERWARDS = "  '{real}' \"$@\"\n  kill -9 $PPID\n  exit 0"
+ENDS_ITSELF_AFTERWARDS = "  '{real}' \"$@\"\n  kill -9 $$"
 ENDS_BOTH = "  kill -9 $PPID $$"
 ENDS_ITSELF = "  kill -9 $$"
 INTERRUPTS_ALL = "  kill -INT 0"

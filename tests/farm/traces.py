@@ -133,15 +133,20 @@ def _ports(repo: Path) -> list[str]:
 
 def _processes(repo: Path) -> list[str]:
     """The builders of this farm that have a live process, by the environment it was started with."""
+    return [one.get("AF_BUILDER_ID", "?") for one in environments_of(repo)]
+
+
+def environments_of(repo: Path) -> list[dict[str, str]]:
+    """Of the live processes of this farm's builders."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            pairs = (entry / "environ").read_bytes().split(b"\0")
+            pairs = os.fsdecode((entry / "environ").read_bytes()).split("\0")
         except OSError:
             continue
-        values = dict(pair.split(b"=", 1) for pair in pairs if b"=" in pair)
-        if values.get(b"AF_ROOT") == os.fsencode(repo):
-            found.append(os.fsdecode(values.get(b"AF_BUILDER_ID", b"?")))
+        values = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        if values.get("AF_ROOT") == str(repo):
+            found.append(values)
     return found
 
 

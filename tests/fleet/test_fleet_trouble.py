@@ -89,11 +89,22 @@ def test_a_machine_that_cannot_be_asked(af: Af, big: Node, repo: Path) -> None:
         done = af(*words)
         assert done.returncode != 0, done.stdout
         assert "cannot be reached" in done.stderr + done.stdout or "big2" in done.stderr
+        assert words[0] != "send" or (done.returncode == 5 and f"{id} held: " in done.stdout)
     ok(af, "merge", id)
     assert "demo-" in git(repo, "ls-files")
     assert "cannot be asked: big cannot be reached" in ok(af, "fleet", "status")
     big.start()
     assert shown(af, id)["status"]["state"] == "idle"
+
+
+def test_nothing_is_said_of_work_that_never_came_home(af: Af, big: Node, repo: Path) -> None:
+    id = spawned(af, "Fix the login")
+    ok(af, "wait", id, "--timeout", "120")
+    big.stop()
+    for verb, what in (("diff", "big cannot be reached"), ("merge", f"Nothing of {id} has come home")):
+        done = af(verb, id)
+        assert done.returncode == 1, done.stdout
+        assert what in done.stderr
 
 
 def test_a_branch_that_was_moved_here_is_left_alone(af: Af, big: Node, repo: Path) -> None:

@@ -14,12 +14,14 @@ from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import address_of, call, error_of_machine, hint_of_machine
 from agent_farm.git.asking import as_asked
+from agent_farm.launch import as_command
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.operation import Context, Failure, Operation, only
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.runtimes import get_adapter
 from agent_farm.ssh.ssh_url import Address
 
+_TYPING = ("send", "send_keys", "message_builder")
 _WITH_KEYS = ("resume", "setup")  # what these start gets a builder's environment
 _WAITING_SECONDS = 24 * 3600.0
 _STARTING_SECONDS = 600.0
@@ -52,6 +54,8 @@ def ask_each(
     for host, answer in _answers(verb, questions):
         if not isinstance(answer, AgentFarmError):
             yield from _parts(verb, answer)
+        elif isinstance(answer, Unreachable) and verb.name in _TYPING:
+            yield from _not_confirmed(hosts[host], answer)
         elif (len(hosts) == 1 and verb.collect is only) or (alone and len(ids) == 1):
             raise answer
         else:
@@ -74,8 +78,20 @@ def _answers(
             yield host, answer
 
 
+def _not_confirmed(ids: Sequence[str], error: Unreachable) -> Iterator[Any]:
+    """What a machine types after its connection broke is typed all the same, and nobody hears of it."""
+    from agent_farm.operations.send import Delivered
+
+    for id in ids:
+        if error.began:
+            reason, hint = f"it may have been typed: {error.sentence}", as_command("af", "capture", id)
+            yield Delivered(id, "failed", reason, hints=(hint,))
+        else:
+            yield Delivered(id, "held", error.sentence, hints=(error.hint,) if error.hint else ())
+
+
 def _failed(verb: Verb, ids: Sequence[str], error: AgentFarmError) -> Iterator[Any]:
-    if verb.name in ("send", "send_keys"):
+    if verb.name in _TYPING:
         from agent_farm.operations.send import Delivered
 
         yield from (Delivered(id, "failed", error.sentence) for id in ids)

@@ -15,6 +15,7 @@ from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand
+from agent_farm.git.other_machine import fetched_commit
 from agent_farm.operations.fleet.ask_machines import ask_each, ask_machine, with_ids
 from agent_farm.operations.fleet.refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
 from agent_farm.operations.fleet.rows_elsewhere import record_here, shown_rows
@@ -178,6 +179,8 @@ def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> It
         yield ask_machine(verb, context, book, asked, book.builders[id].host, [id])
     except Unreachable as error:
         take_checkpoint(context.farm, id, book.builders[id])
+        if fetched_commit(context.farm.repository, id) is None:
+            raise
         context.tell(f"{id} as last fetched: {error.sentence}")
         yield from verb.run(with_view(context, book, [id]), asked)
 

@@ -16,12 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_farm.disk import is_locked
-from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Overdue, TimedOut
+from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Overdue, TimedOut, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_book
 from agent_farm.fleet.calling import Tell, call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import git_deadline
+from agent_farm.git.other_machine import fetched_commit
 from agent_farm.operations.fleet.making import is_being_made
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.work_elsewhere import (
@@ -225,6 +226,8 @@ def _bring_home(farm: Farm, book: Book, id: str, tell: Tell) -> None:
     machine = book.machine(placed.host)
     if machine.problem or machine.is_late:
         take_checkpoint(farm, id, placed)
+        if machine.problem and fetched_commit(farm.repository, id) is None:
+            raise Unreachable(f"Nothing of {id} has come home", why=machine.problem, hint=f"af status {id}")
         tell(f"{id} as last fetched: {machine.problem or f'{placed.host} has not answered yet'}")
         return
     if placed.gone:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +41,7 @@ from agent_farm.operations.for_home.copied_builders import (
     restored,
     withdrawn,
 )
+from agent_farm.operations.for_home.heard import while_heard
 from agent_farm.operations.for_home.home_checkout import check_out
 from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
 from agent_farm.operations.for_home.placed_builders import Place, placed
@@ -88,8 +90,8 @@ class Welcome(Answer):
     program: str = ""
 
 
-def answered(data: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of the reply; the last one is the answer or the error."""
+def answered(data: bytes, beat: Callable[[], None]) -> Iterator[dict[str, Any]]:
+    """The lines of the reply; the last one is the answer or the error. See `while_heard` for `beat`."""
     told: list[str] = []
     try:
         asked = _read(data)
@@ -97,7 +99,7 @@ def answered(data: bytes) -> Iterator[dict[str, Any]]:
         if asked.verb not in _OF_SESSIONS:  # the server that is started for them would get these, too
             os.environ.update(given)
         place = place_of(asked.directory, asked.farm)
-        answer = document(_carry_out(asked, place, told, given))
+        answer = document(_carry_out(asked, place, told, given, beat))
     except (AgentFarmError, OSError) as problem:
         yield from ({"told": text} for text in told)
         yield {"error": _words_of(as_farm_error(problem))}
@@ -131,7 +133,9 @@ def place_of(directory: str, farm: str) -> Path:
     return (Path(directory) if directory else user_state_directory() / "fleet") / farm
 
 
-def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, str]) -> Answer:
+def _carry_out(
+    asked: Call, place: Path, told: list[str], given: Mapping[str, str], beat: Callable[[], None]
+) -> Answer:
     welcome = _welcome(place, msgspec.convert(asked.request, Hello)) if asked.verb == "hello" else None
     if not place.is_dir():
         raise AgentFarmError(f"There is no farm in {place}", hint="af fleet status")
@@ -156,7 +160,8 @@ def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, st
         raise UsageError(f"There is no verb {asked.verb!r:.40}")
     verb = load(asked.verb)
     request = read_request(verb, asked.request)
-    found: Answer = verb.collect(list(verb.run(context_for_home(farm, told), request)))
+    with while_heard(beat) if verb.waits else nullcontext():
+        found: Answer = verb.collect(list(verb.run(context_for_home(farm, told), request)))
     return found
 
 

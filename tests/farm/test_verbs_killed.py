@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Af
 from tests.farm.contract import Here, Spawn
 from tests.farm.killing import kill_af
-from tests.farm.working import Working
+from tests.farm.working import LANDS, Working
 
 pytestmark = pytest.mark.slow
 
@@ -46,5 +46,5 @@ def test_sync(working: Working, repo: Path) -> None:
 
 
 def test_merge_and_prune(working: Working, repo: Path) -> None:
-    found = list(working.merge_at_each_step(kill_af(repo), "--prune"))
+    found = list(working.merge_at_each_step(kill_af(repo), "--prune", first=LANDS))
     assert {is_there for _, is_there in found} == {True, False}

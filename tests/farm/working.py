@@ -21,6 +21,7 @@ from tests.farm.traces import all_sessions, environments_of, farm_name
 from tests.gitrepo import commit_files, git
 from tests.waiting import wait_until
 
+LANDS = "read-tree"  # with this git begins the last step of a merge
 MESSAGE = "And now the logout"
 
 
@@ -103,10 +104,12 @@ class Working:
             self._move_base()
         self._stands_on_base("in the end", own)
 
-    def merge_at_each_step(self, kill: Kill, *options: str) -> Iterator[tuple[str, bool]]:
+    def merge_at_each_step(
+        self, kill: Kill, *options: str, first: int | str = 1
+    ) -> Iterator[tuple[str, bool]]:
         """What was killed, and whether the builder was there afterwards: one that was removed is restored."""
         made = self._commit()
-        for what in each_step(kill, 1, "merge", *options, self.builder.id):
+        for what in each_step(kill, first, "merge", *options, self.builder.id):
             again = self.builder.af("merge", *options, self.builder.id)
             self._has_landed(made, what)
             if again.returncode:  # the killed one removed it

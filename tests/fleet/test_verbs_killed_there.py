@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import af_in, private_home
 from tests.farm import shims
 from tests.farm.killing import Kill, kill_af
-from tests.farm.working import Working
+from tests.farm.working import LANDS, Working
 from tests.fleet.machines import SSH, SSHD, machines_for
 from tests.fleet.there import Answers, There, kill_answer, kill_ssh, spawn_there
 from tests.forking import Forks
@@ -103,7 +103,10 @@ def test_merge(working: Working, there: There, way: str, tmp_path: Path) -> None
 
 
 def test_merge_and_prune(working: Working, there: There, way: str, tmp_path: Path) -> None:
-    found = list(working.merge_at_each_step(kill(there, way, "remove_settled", tmp_path), "--prune"))
+    """From its landing on: what comes before is the same without --prune."""
+    killing = kill(there, way, "remove_settled", tmp_path)
+    first = LANDS if way == "home" else 1
+    found = list(working.merge_at_each_step(killing, "--prune", first=first))
     assert {done for _, done in found} == {True, False} or way != "home"
 
 

@@ -15,7 +15,8 @@ def _show_merge(part: Chosen | Merged | Removal | Kept) -> None:
     elif isinstance(part, Removal):
         narrate(f"{part.id} removed")
     elif isinstance(part, Kept):
-        narrate(printable(f"{part.id} was kept: {part.reason.rstrip('.')}."))
+        outcome = "was kept" if part.certain else "may have been removed"
+        narrate(printable(f"{part.id} {outcome}: {part.reason.rstrip('.')}."))
         for line in part.evidence:
             narrate(f"  {printable(line)}")
         if part.hint:

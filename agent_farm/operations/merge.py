@@ -8,7 +8,7 @@ from typing import Annotated, cast
 from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.farm.declared_checks import agree_to_checks, checks_of_merge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.ready_worktrees import refill_later
@@ -54,6 +54,9 @@ class Kept(Answer):
     reason: str
     hint: str | None
     evidence: tuple[str, ...] = ()
+    certain: Annotated[
+        bool, Meta(description="False if its machine broke off, which may have removed it")
+    ] = True
 
 
 class AllMerged(Answer):
@@ -163,6 +166,8 @@ def _remove(context: Context, landed: Merged) -> Removal | Kept:
         return Kept(landed.id, "some of its work is not committed", _commit(landed.id))
     try:
         found = remove_settled(context, context.farm.require_exact(landed.id), Settled(landed.id))
+    except Unreachable as error:
+        return Kept(landed.id, error.sentence, f"af status {landed.id}", certain=not error.began)
     except AgentFarmError as error:
         return Kept(landed.id, error.why or error.what, error.hint, error.evidence)
     assert isinstance(found, Removal)

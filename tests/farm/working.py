@@ -122,6 +122,8 @@ class Working:
                 self._once_more("restore", self.builder.id)
             made = self._commit()
         self._has_landed(made, "in the end")
+        if "--prune" in options:
+            self._once_more("restore", self.builder.id)
 
     def _once_more(self, *words: str, expected: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
         done = self.builder.af(*words)

@@ -14,7 +14,14 @@ from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Placed, read_book
 from agent_farm.git.divergence import commit_at
 from agent_farm.git.other_machine import TooMuch, coming_work_ref
-from agent_farm.operations.fleet import elsewhere, recover_elsewhere, refresh, sync_elsewhere, work_elsewhere
+from agent_farm.operations.fleet import (
+    elsewhere,
+    recover_elsewhere,
+    refresh,
+    restart_lost,
+    sync_elsewhere,
+    work_elsewhere,
+)
 from agent_farm.operations.fleet.ask_machines import ask_each
 from agent_farm.operations.operation import Context
 from agent_farm.operations.recover import Recover
@@ -95,8 +102,8 @@ def test_lost_ones_stay_where_they_are_once_their_machine_answers(
     here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A round places many, and a machine may be back before the turn of its builders comes."""
-    monkeypatch.setattr(recover_elsewhere, "place", lambda *given, **named: pytest.fail("it was moved"))
+    monkeypatch.setattr(restart_lost, "place", lambda *given, **named: pytest.fail("it was moved"))
     store_book(here, builders={"x": placed})
     context = Context(here)
-    recover_elsewhere._place_lost(context, recover_elsewhere.Placings(context), "x")
+    restart_lost._place_lost(context, restart_lost.Placings(context), "x")
     assert read_book(here).builders["x"] == placed

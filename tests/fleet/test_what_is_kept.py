@@ -20,11 +20,12 @@ from agent_farm.git.checkpoints import keep_newer, kept_ref
 from agent_farm.git.divergence import commit_at
 from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.expire import Expire, expire
-from agent_farm.operations.fleet import checkpoint, recover_elsewhere, server_keeping
+from agent_farm.operations.fleet import checkpoint, recover_elsewhere, restart_lost, server_keeping
 from agent_farm.operations.fleet.checkpoint import _from_machine, _look_at
 from agent_farm.operations.fleet.prune_elsewhere import take_off
-from agent_farm.operations.fleet.recover_elsewhere import _moved, recover_lost
+from agent_farm.operations.fleet.recover_elsewhere import _moved
 from agent_farm.operations.fleet.refresh import _missed
+from agent_farm.operations.fleet.restart_lost import recover_lost
 from agent_farm.operations.for_home.copied_builders import Copies, Copy, Withdrawn
 from agent_farm.operations.operation import Context
 from agent_farm.server import serving
@@ -133,8 +134,8 @@ def test_lost_builders_are_spread(here: Farm, placed: Placed, monkeypatch: pytes
         with _moved(context.farm, id, placed, on):
             pass
 
-    monkeypatch.setattr(recover_elsewhere, "place", place)
-    monkeypatch.setattr(recover_elsewhere, "_require_lost", lambda farm, book, id: book.builders[id])
+    monkeypatch.setattr(restart_lost, "place", place)
+    monkeypatch.setattr(restart_lost, "require_lost", lambda farm, book, id: book.builders[id])
     recover_lost(Context(here, environ=os.environ), read_book(here))
     assert {host: len(read_book(here).on(host)) for host in MACHINES} == {"big": 0, "other": 2, "third": 2}
 
@@ -154,8 +155,8 @@ def test_a_machine_that_hangs_holds_up_no_other(
             assert is_placed.wait(60), "b waits for a"
         is_placed.set()
 
-    monkeypatch.setattr(recover_elsewhere, "place", place)
-    monkeypatch.setattr(recover_elsewhere, "_require_lost", lambda farm, book, id: book.builders[id])
+    monkeypatch.setattr(restart_lost, "place", place)
+    monkeypatch.setattr(restart_lost, "require_lost", lambda farm, book, id: book.builders[id])
     recover_lost(Context(here, environ=os.environ), read_book(here))
     assert is_placed.is_set()
 

@@ -6,9 +6,8 @@ ended when its machine answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import structs, to_builtins
@@ -20,12 +19,11 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import place_again
 from agent_farm.fleet.book import Book, Left, Placed, edit_book, next_term, read_book
 from agent_farm.fleet.calling import call, release_slot
-from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import keep_newer, kept_ref
 from agent_farm.git.divergence import commit_at
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
-from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock, require_room
+from agent_farm.operations.fleet.held_slots import hold_slot, names_lock, require_room
 from agent_farm.operations.fleet.making import being_made
 from agent_farm.operations.fleet.placings import Placings
 from agent_farm.operations.fleet.refresh import refresh
@@ -65,7 +63,7 @@ def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterato
         yield from found.failed
         return
     (shown,) = shown_rows(context.farm, book, [id])
-    placed = _require_lost(context.farm, book, id)
+    placed = require_lost(context.farm, book, id)
     if request.on != LOCAL:
         require_room(book, request.on, silent(book))
     if request.dry_run:
@@ -80,7 +78,7 @@ def silent(book: Book) -> set[str]:
     return {host for host, machine in book.machines.items() if machine.problem}
 
 
-def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
+def require_lost(farm: Farm, book: Book, id: str) -> Placed:
     placed = book.builder(id)
     machine = book.machine(placed.host)
     if not placed.gone and not is_lost(farm, machine):
@@ -261,43 +259,3 @@ def _is_still_on(book: Book, on: str, id: str, term: int) -> bool:
 
 def _left(book: Book, id: str, host: str) -> tuple[Left, ...]:
     return tuple(one for one in book.left if (one.id, one.host) != (id, host) or one.commit is not None)
-
-
-def recover_lost(context: Context, book: Book) -> None:
-    """With `fleet.restart = "auto"`, place those that were alive wherever the fleet has room."""
-    farm = context.farm
-    if farm.settings.text("fleet.restart") != "auto":
-        return
-    questions, placings = dict[str, Callable[[], None]](), Placings(context)
-    for one in shown_rows(farm, book):
-        id = one.record.id
-        if one.status.state == "lost" and book.builders[id].checkpoint is not None:
-            questions[id] = partial(_place_lost, context, placings, id)
-    if questions and _has_room(book):
-        side_by_side(questions, workers=len(questions))  # one that hangs delays no other
-
-
-def _has_room(book: Book) -> bool:
-    try:
-        require_room(book, FLEET, silent(book))
-    except AgentFarmError:
-        return False
-    return True
-
-
-def _place_lost(context: Context, placings: Placings, id: str) -> None:
-    try:
-        with placings.at_work():
-            placed = _still_lost(context.farm, id)
-        if placed is not None:
-            place(context, id, placed, FLEET, say=None, yes=False, placings=placings)
-    except AgentFarmError as error:
-        with edit_book(context.farm) as held, suppress(KeyError):
-            kept = structs.replace(held[0].builders[id], problem=f"not placed elsewhere: {error.sentence}")
-            held[0] = held[0].with_builder(id, kept)
-
-
-def _still_lost(farm: Farm, id: str) -> Placed | None:
-    """None if its machine answered while others were placed."""
-    now = read_book(farm)
-    return _require_lost(farm, now, id) if is_lost(farm, now.machine(now.builder(id).host)) else None

@@ -13,8 +13,8 @@ from agent_farm.fleet.book import read_book
 from agent_farm.git.asking import side_by_side
 from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.held_slots import hold_again, names_lock
-from agent_farm.operations.fleet.recover_elsewhere import recover_lost
 from agent_farm.operations.fleet.refresh import refresh
+from agent_farm.operations.fleet.restart_lost import recover_lost
 from agent_farm.operations.operation import Context
 
 

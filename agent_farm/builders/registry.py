@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
 from agent_farm.disk import file_lock, replace_file
-from agent_farm.errors import DamagedFile, NewerFile
+from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
 from agent_farm.own_files import read_own
 from agent_farm.paths import FarmPaths
 
@@ -30,9 +30,9 @@ class Records(dict[str, BuilderRecord]):
     """
 
     def __init__(self, other: Records | None = None) -> None:
-        super().__init__(other or {})
-        self.unreadable: dict[str, DamagedFile] = dict(other.unreadable) if other else {}
-        self.kept: dict[str, object] = dict(other.kept) if other else {}
+        super().__init__({} if other is None else other)
+        self.unreadable: dict[str, DamagedFile] = {} if other is None else dict(other.unreadable)
+        self.kept: dict[str, object] = {} if other is None else dict(other.kept)
 
     @property
     def ids(self) -> set[str]:
@@ -76,7 +76,7 @@ class Registry(Struct, frozen=True):
     def read(self) -> Records:
         """All records as of one moment. Takes no lock, since the file is always replaced as a whole."""
         try:
-            content = read_own(self.path)
+            content = self._content()
         except FileNotFoundError:
             return Records()
         seen = self._memory.seen
@@ -87,7 +87,7 @@ class Registry(Struct, frozen=True):
     def ids(self) -> Collection[str]:
         """All ids that are taken, without reading the records."""
         try:
-            return self._documents(read_own(self.path)).keys()
+            return self._documents(self._content()).keys()
         except FileNotFoundError:
             return ()
 
@@ -116,6 +116,14 @@ class Registry(Struct, frozen=True):
     def _memory(self) -> _Memory:
         return _memory_of(self.path, self.paths.former, self.paths.called)
 
+    def _content(self) -> bytes:
+        try:
+            return read_own(self.path)
+        except ForeignFile:
+            raise
+        except DamagedFile as error:
+            raise self._damaged(f"{error.what}. {error.why or ''}".strip()) from error
+
     def _parsed(self, content: bytes) -> Records:
         records = Records()
         for id, document in self._documents(content).items():
@@ -142,7 +150,7 @@ class Registry(Struct, frozen=True):
                 document = stored_record(record, self.paths)
                 stored[id] = _encoded(document)
                 known[id] = record_from_json(id, _decoded(bytes(stored[id])), self.paths)
-        content = msgspec.json.encode({"version": VERSION, "builders": stored}) + b"\n"
+        content = b'{"version": %d, "builders": %s}\n' % (VERSION, msgspec.json.encode(stored))
         replace_file(self.path, content)
         self._memory.seen = _Seen(content, known, stored)
 

@@ -174,6 +174,16 @@ def test_what_another_process_wrote_is_read_and_kept(registry: Registry) -> None
     assert list(stored) == ["a", "b"]
 
 
+def test_records_that_cannot_be_read_are_kept_though_no_other_is_there(registry: Registry) -> None:
+    registry.put(a_record("a"))
+    document = json.loads(registry.path.read_text())
+    document["builders"]["a"]["model"] = 7
+    registry.path.write_text(json.dumps(document))
+    assert registry.read().ids == {"a"}
+    registry.put(a_record("b"))
+    assert json.loads(registry.path.read_text())["builders"]["a"]["model"] == 7
+
+
 def test_a_name_that_is_no_utf8_comes_back(registry: Registry) -> None:
     files = ("bad\udcff.md",)
     registry.put(replace(a_record("a"), files=files))

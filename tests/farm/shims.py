@@ -1,4 +1,5 @@
-"""A stand-in for `git` or `tmux` on PATH that calls the real one, and does something at its N-th call."""
+"""A stand-in for `git` or `tmux` on PATH that calls the real one, and does something at its N-th call, or at
+the next one if several come at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _SCRIPT = """#!/bin/sh
 echo "$*" | tr '\\n' ' ' >> '{log}'
 echo >> '{log}'
 echo $$ >> '{pids}'
-if [ "$(wc -l < '{log}')" -eq {number} ]; then
+if [ "$(wc -l < '{log}')" -ge {number} ] && mkdir '{log}.reached' 2>/dev/null; then
 {action}
 fi
 exec '{real}' "$@"

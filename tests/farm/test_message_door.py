@@ -96,9 +96,9 @@ def test_whatever_a_builder_answers_in_its_stead_ends_no_command(
 
     def take_it() -> None:
         (message,) = wait_until(lambda: list(door.glob("*.json")), what="a message")
-        answer(message.with_suffix(".done"))
-        message.unlink()
+        message.unlink()  # first: with an answer there, `af` would take the message back
         message.mkdir()
+        answer(message.with_suffix(".done"))
 
     builder = threading.Thread(target=take_it)
     builder.start()

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from agent_farm.errors import NotFound
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Placed, read_book
+from agent_farm.git.checkpoints import kept_ref
 from agent_farm.git.divergence import commit_at
 from agent_farm.git.other_machine import TooMuch, coming_work_ref
 from agent_farm.operations.fleet import (
+    costs_elsewhere,
     elsewhere,
     recover_elsewhere,
     refresh,
@@ -107,3 +109,14 @@ def test_lost_ones_stay_where_they_are_once_their_machine_answers(
     context = Context(here)
     restart_lost._place_lost(context, restart_lost.Placings(context), "x")
     assert read_book(here).builders["x"] == placed
+
+
+def test_a_journal_that_cannot_be_read_spoils_no_other(here: Farm) -> None:
+    """A machine may send a file where the parts of one belong."""
+    parts = {"a": "run/usage.jsonl/0", "b": "run/usage.jsonl"}
+    for id, path in parts.items():
+        commit_files(here.root, {path: f"{id}\n"})
+        git(here.root, "update-ref", kept_ref(id), "HEAD")
+        git(here.root, "rm", "-q", path)
+    found = costs_elsewhere._journals(here, [kept_ref(id) for id in parts])
+    assert found == {kept_ref("a"): b"a\n"}

@@ -55,11 +55,18 @@ def _together(parts: Sequence[Spent]) -> Spent:
 def _spent(farm: Farm, book: Book, ids: Collection[str]) -> dict[str, list[Spent]]:
     """A checkpoint has what was used in each turn; its machine may have said more since."""
     refs = {kept_ref(id): id for id in ids if book.builders[id].checkpoint is not None}
-    try:
-        journals = {refs[ref]: one for ref, one in read_everywhere(farm.repository, refs, _JOURNAL).items()}
-    except (AgentFarmError, ValueError):
-        journals = {}
+    journals = {refs[ref]: one for ref, one in _journals(farm, list(refs)).items()}
     return {id: _of(book.builders[id], book, journals.get(id, b"")) for id in ids}
+
+
+def _journals(farm: Farm, refs: Sequence[str]) -> dict[str, bytes]:
+    """One that cannot be read, or is too long, spoils none of the others: they are then read one by one."""
+    try:
+        return read_everywhere(farm.repository, refs, _JOURNAL)
+    except (AgentFarmError, ValueError):
+        if len(refs) == 1:
+            return {}
+        return {ref: found for one in refs for ref, found in _journals(farm, [one]).items()}
 
 
 def _of(placed: Placed, book: Book, journal: bytes) -> list[Spent]:

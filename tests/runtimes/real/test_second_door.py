@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_a_thousand_messages_while_it_works_and_a_person_types(
         keys = ["tmux", "send-keys", "-t", f"={builder.session}:", "-l", "half a draft"]
         subprocess.run(keys, check=True, timeout=120)
         builder.send("[[sleep:20]] message-first")
-        run = re.findall(r'"run": "(\w+)"', (repo / ".agent-farm" / "registry.json").read_text())[0]
+        run = json.loads((repo / ".agent-farm/registry.json").read_text())["builders"][builder.id]["run"]
         outcomes = [pass_in(door, run, f"message-{number:04d}-end") for number in range(MESSAGES)]
         assert {one and one.outcome for one in outcomes} == {"submitted"}
         wait_until(

@@ -1,6 +1,7 @@
 """Repository settings that run, copy, pass or widen something hold only after the user agreed to them.
 
-The user is asked once, for an exact text and the bytes of the repository's files that the text names.
+The user is asked once, for an exact text and the bytes of the repository's files that the text names. What
+has changed while they were reading is not approved.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from agent_farm.digests import sha256
 from agent_farm.disk import file_lock
@@ -23,6 +25,14 @@ from agent_farm.paths import user_state_directory
 from agent_farm.printable import printable
 
 Ask = Callable[["Sequence[Request]"], bool]
+Shown = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{64}$",
+        description="The `consent` of a refusal: approves what that one showed, and nothing else",
+    ),
+]
+Consent = bool | Shown
 HINT = "af config agree"
 _CHUNK = 1 << 20
 # The file from which a program takes its commands by default.
@@ -61,37 +71,62 @@ class Request(Struct, frozen=True):
         return f"{printable(origin).replace(chr(10), '?')}: {text}"
 
 
-def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: Ask | None) -> None:
+def require_consent(root: Path, requests: Iterable[Request], *, yes: Consent, ask: Ask | None) -> None:
     """Returns if all is approved, now or before; otherwise raises ConsentNeeded.
 
-    `yes` is the user's --yes; `ask` asks the question, and is None if nobody can answer.
+    `yes` is the user's --yes, to whatever there is now, or says which refusal was read. `ask` asks the
+    question, and is None if nobody can answer.
     """
-    new = not_agreed(root, requests)
+    new = _new(root, requests)
     if not new:
         return
-    if not yes and (ask is None or not ask(new)):
-        raise ConsentNeeded(
-            "This repository wants something that nobody has agreed to",
-            why=f"Read it, then approve it once with --yes; {HINT} shows everything that waits for approval.",
-            evidence=[request.shown for request in new],
-        )
-    remember(root, new)
+    if yes is not True and yes != _shown(new) and (ask is None or not ask(tuple(new.values()))):
+        raise _needed(new, is_other=bool(yes))
+    _remember(new)
+    if changed := _new(root, new.values()):
+        raise _needed(changed, is_other=True)
+
+
+def _needed(new: Mapping[str, Request], *, is_other: bool) -> ConsentNeeded:
+    if is_other:
+        what = "This repository wants something that was not shown before"
+        why = "It has changed since, or is needed in addition. Read it, then approve it."
+    else:
+        what = "This repository wants something that nobody has agreed to"
+        why = f"Read it, then approve it once with --yes; {HINT} shows everything that waits for approval."
+    error = ConsentNeeded(what, why=why, evidence=[request.shown for request in new.values()])
+    error.consent = _shown(new)
+    return error
 
 
 def not_agreed(root: Path, requests: Iterable[Request]) -> list[Request]:
     """The requests that are not approved in their present form."""
-    wanted = list(dict.fromkeys(requests))
-    if not wanted:
-        return []
-    agreed = _load(_file())
-    return [request for request in wanted if request.fingerprint(root) not in agreed]
+    return list(_new(root, requests).values())
 
 
 def remember(root: Path, requests: Iterable[Request]) -> None:
-    fingerprints = {request.fingerprint(root) for request in requests}
+    """Approves them in their present form, unasked."""
+    _remember({request.fingerprint(root): request for request in requests})
+
+
+def _new(root: Path, requests: Iterable[Request]) -> dict[str, Request]:
+    """Those not approved in their present form, by the fingerprint of that form."""
+    wanted = list(dict.fromkeys(requests))
+    if not wanted:
+        return {}
+    agreed = _load(_file())
+    found = {request.fingerprint(root): request for request in wanted}
+    return {fingerprint: request for fingerprint, request in found.items() if fingerprint not in agreed}
+
+
+def _shown(new: Iterable[str]) -> str:
+    return sha256("".join(sorted(new)).encode()).hexdigest()
+
+
+def _remember(fingerprints: Iterable[str]) -> None:
     file = _file()
     with file_lock(file.with_suffix(".lock")):
-        store(file, _File(sorted(_load(file) | fingerprints)))
+        store(file, _File(sorted(_load(file) | {*fingerprints})))
 
 
 def named_files(root: Path, command: str) -> tuple[Path, ...]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 class AgentFarmError(Exception):
     code = "error"
     exit_code = 1
+    consent: str | None = None
 
     def __init__(
         self,
@@ -54,11 +55,18 @@ class AgentFarmError(Exception):
 
 
 def error_of(
-    code: str, what: str, *, why: str | None, hint: str | None, evidence: Iterable[str]
+    code: str,
+    what: str,
+    *,
+    why: str | None,
+    hint: str | None,
+    evidence: Iterable[str],
+    consent: str | None = None,
 ) -> AgentFarmError:
     """An error rebuilt from its code and words, of its class in the tree above if it has one."""
     error = KINDS.get(code, AgentFarmError)(what, why=why, hint=hint, evidence=evidence)
     error.code = code
+    error.consent = consent
     return error
 
 
@@ -111,6 +119,8 @@ class LockTaken(AgentFarmError):
 
 
 class ConsentNeeded(AgentFarmError):
+    """`consent`, given as the `yes` of the same request, approves exactly what `evidence` shows."""
+
     code = "consent-needed"
 
 

@@ -186,9 +186,10 @@ What a repository asks for only takes effect once you have approved it:
 `af` asks once. It shows the exact text, with control characters written out, and remembers, outside the
 repository, what you approved: the text, and the bytes of the repository's own files that it names, the
 Makefile behind `make` and the `package.json` behind `npm` included
-([what is not covered](safety.md#what-this-is-not)). Whatever changes is asked about again. Where nobody
-can be asked, `--yes` approves; `af config agree` shows everything that awaits approval. What you type
-into `af config set`, pass as an option or keep in your own file needs no further consent.
+([what is not covered](safety.md#what-this-is-not)). Whatever changes is asked about again, even if
+it changes while you read. Where nobody can be asked, `--yes` approves what is there at that moment;
+`af config agree` shows everything that awaits approval. What you type into `af config set`, pass as an
+option or keep in your own file needs no further consent.
 
 `--runtime NAME` approves running a runtime that the repository declares. The name of a runtime that `af`
 ships approves nothing that a repository has put in its place. Until you approve, nothing of it runs, not

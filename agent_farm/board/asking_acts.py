@@ -43,13 +43,14 @@ class AskingActs:
         return text if text and text.strip() else None
 
     async def _ask(self, verb: str, **fields: Any) -> Any:
-        try:
-            return await ask(self.screen.root, verb, **fields)
-        except ConsentNeeded as error:
-            evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
-            if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
-                raise
-            return await ask(self.screen.root, verb, **fields, yes=True)
+        while True:
+            try:
+                return await ask(self.screen.root, verb, **fields)
+            except ConsentNeeded as error:
+                evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
+                if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
+                    raise
+                fields["yes"] = error.consent
 
     async def help(self, chosen: object) -> None:
         keys = Table.grid(padding=(0, 2, 0, 0))

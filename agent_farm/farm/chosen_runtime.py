@@ -9,7 +9,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from agent_farm.consent import Ask, Request, named_paths, require_consent
+from agent_farm.consent import Ask, Consent, Request, named_paths, require_consent
 from agent_farm.errors import ToolMissing, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.inside import read_plain
@@ -141,7 +141,7 @@ def agree_to_start(
     *,
     named: bool = False,
     more: Sequence[Request] = (),
-    yes: bool = False,
+    yes: Consent = False,
     ask: Ask | None = None,
 ) -> None:
     """ConsentNeeded unless everything the repository wants, `more` included, was approved in its present

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_farm.consent import Ask, require_consent
+from agent_farm.consent import Ask, Consent, require_consent
 from agent_farm.farm.farm import Farm
 
 _ALONE = "check.command"
@@ -39,7 +39,7 @@ def checks_of_merge(farm: Farm) -> tuple[Check, ...]:
     return _of_merge(farm) or declared_checks(farm)
 
 
-def agree_to_checks(farm: Farm, checks: Iterable[Check], *, yes: bool, ask: Ask | None) -> None:
+def agree_to_checks(farm: Farm, checks: Iterable[Check], *, yes: Consent, ask: Ask | None) -> None:
     """Ask for consent to the settings by which the checks run."""
     wanted = farm.settings.requests([*(check.setting for check in checks), "env.pass"])
     require_consent(farm.root, wanted, yes=yes, ask=ask)

@@ -10,6 +10,7 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import NEEDS_YOU, STATES
+from agent_farm.consent import Consent
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, as_farm_error, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder, list_builders
@@ -27,7 +28,7 @@ SomeOrAll = Annotated[
     tuple[str, ...], Meta(description="Ids of builders, or unambiguous prefixes; default: all")
 ]
 SomeBuilders = Annotated[BuilderIds, Meta(min_length=1)]
-Yes = Annotated[bool, Meta(description="Approve what the repository wants to run or copy")]
+Yes = Annotated[Consent, Meta(description="Approve what the repository wants to run or copy, as it is now")]
 
 T = TypeVar("T")
 

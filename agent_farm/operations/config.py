@@ -82,7 +82,7 @@ class ConfigSet(Request):
         str, Meta(description="Its value; a list as a,b or as in the file, flags are true or false")
     ]
     user: OfUser = False
-    yes: Yes = False
+    yes: Annotated[bool, Meta(description="Approve that value")] = False
 
 
 class Stored(Answer):

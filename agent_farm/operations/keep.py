@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.consent import Consent
 from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError
 from agent_farm.landing.contest.comparisons import Comparison, newest_with
@@ -100,7 +101,9 @@ def keep(context: Context, request: Keep) -> Iterator[Part]:
     yield from each(rest, act, alone=False, otherwise="was not removed")
 
 
-def _landed(context: Context, record: BuilderRecord, *, yes: bool) -> Generator[LandPart, None, LandingQueue]:
+def _landed(
+    context: Context, record: BuilderRecord, *, yes: Consent
+) -> Generator[LandPart, None, LandingQueue]:
     """Land it through the queue; an interrupted landing with this builder in it is continued."""
     farm = context.farm
     queue = Store(farm.paths.landing).read()

@@ -15,6 +15,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
+from agent_farm.consent import Consent
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.carried_output import carried_files, declared_output, fitting_output
 from agent_farm.farm.chosen_runtime import Chosen, agree_to_start, choose_runtime
@@ -85,7 +86,7 @@ Outcomes = dict[str, Restarted | AgentFarmError]
 
 
 def start_again(
-    context: Context, ids: Sequence[str], say: Mapping[str, str], *, yes: bool
+    context: Context, ids: Sequence[str], say: Mapping[str, str], *, yes: Consent
 ) -> Iterator[tuple[str, Restarted | AgentFarmError]]:
     return each_held(context.farm, ids, lambda records: _start_all(context, records, say, yes=yes))
 
@@ -100,7 +101,7 @@ class _Ready(Struct, frozen=True):
 
 
 def _start_all(
-    context: Context, records: Mapping[str, BuilderRecord], say: Mapping[str, str], *, yes: bool
+    context: Context, records: Mapping[str, BuilderRecord], say: Mapping[str, str], *, yes: Consent
 ) -> Outcomes:
     farm = context.farm
     ready, found = _prepare(context, records, yes=yes)
@@ -142,7 +143,7 @@ def _without_room(farm: Farm, records: Records, ids: Collection[str]) -> Outcome
 
 
 def _prepare(
-    context: Context, records: Mapping[str, BuilderRecord], *, yes: bool
+    context: Context, records: Mapping[str, BuilderRecord], *, yes: Consent
 ) -> tuple[dict[str, _Ready], Outcomes]:
     """Those that can be started, and why the others cannot; nothing is changed yet."""
     farm = context.farm

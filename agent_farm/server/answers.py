@@ -58,6 +58,7 @@ def error_document(error: AgentFarmError) -> dict[str, Any]:
         "why": error.why,
         "hint": error.hint,
         "evidence": list(error.evidence),
+        "consent": error.consent,
     }
 
 

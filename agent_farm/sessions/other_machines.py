@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agent_farm.consent import Consent
 from agent_farm.errors import UsageError
 from agent_farm.sessions.session import Observer, Session, SessionRequest
 from agent_farm.settings import Settings
@@ -20,7 +21,7 @@ class Order:
 
     butler: str | None
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
-    agreed: bool = False
+    agreed: Consent = False
     timeout: float | None = None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent_farm.consent import Consent
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.sessions.butlers import Butler, load_butler
 from agent_farm.sessions.credential_store import CredentialStore
@@ -71,7 +72,7 @@ class RunningButler:
         observer: Observer | None = None,
         session_id: str | None = None,
         *,
-        agreed: bool = False,
+        agreed: Consent = False,
     ) -> SpawnerResult:
         """Run the requested session and wait for it; `environ` is the caller's shell's."""
         request.require_good()
@@ -86,7 +87,7 @@ class RunningButler:
         environ: Mapping[str, str] | None = None,
         session_id: str | None = None,
         *,
-        agreed: bool = False,
+        agreed: Consent = False,
     ) -> SpawnerResult | str:
         """The session's id once it is accepted, or the result of a refusal; it continues by itself."""
         accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
 
-from agent_farm.consent import Ask, require_consent
+from agent_farm.consent import Ask, Consent, require_consent
 from agent_farm.errors import NotFound, ToolMissing, UsageError
 from agent_farm.runtimes import ADAPTERS, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter, no_runtime, require_adapter, require_model
@@ -42,7 +42,7 @@ class Choice:
     bounds: Bounds | None = None
     conversation_id: str | None = None
     home: str | None = None
-    agreed: bool = False
+    agreed: Consent = False
 
 
 def choose(
@@ -52,7 +52,7 @@ def choose(
     environ: Mapping[str, str],
     request: SessionRequest,
     *,
-    yes: bool = False,
+    yes: Consent = False,
     ask: Ask | None = None,
 ) -> Choice:
     """The requested runtime, else the butler's, else the farm's, else the first usable one.
@@ -141,7 +141,7 @@ def agree_to_session(
     credentials: CredentialStore,
     request: SessionRequest,
     *,
-    yes: bool,
+    yes: Consent,
     ask: Ask | None,
     naming_agrees: bool,
 ) -> None:

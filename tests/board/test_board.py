@@ -96,14 +96,18 @@ def test_builders_land_through_the_queue_while_the_board_goes_on(
 
 
 def test_a_landing_that_stopped_is_gone_on_with_or_emptied(terminal: Terminal, af: Af, repo: Path) -> None:
-    (repo / "agent-farm.toml").write_text('[check]\ncommand = "test -e mended"\n')
+    (repo / "agent-farm.toml").write_text('[check]\ncommand = "test -e repaired"\n')
     spawned(af, "[[write:good.txt]]")
     opened(terminal)
     terminal.shows("  +1  ")
     terminal.keys("l")
     terminal.shows("Enter: land")
     terminal.keys("Enter")
+    terminal.shows("test -e repaired")
     terminal.shows("Y: agree to this")
+    (repo / "agent-farm.toml").write_text('[check]\ncommand = "test -e mended"\n')
+    terminal.keys("Y")
+    terminal.shows("test -e mended")  # which had not been shown
     terminal.keys("Y")
     terminal.shows("Landing on main stopped")
     terminal.shows("The check fails on main itself")

@@ -114,6 +114,26 @@ def test_what_the_repository_wants_is_asked_about(dashboard: Dashboard, shop: Pa
     assert made["type"] == "task"
 
 
+def test_what_was_read_is_agreed_to_and_nothing_that_came_since(dashboard: Dashboard, shop: Path) -> None:
+    order = {"task": "x", "runtime": "demo"}
+
+    def refused(yes: object = None) -> dict[str, Any]:
+        answer = dashboard.ask("POST", "/api/spawn", order | ({"yes": yes} if yes else {}))
+        assert (answer.status, answer.json["error"]["code"]) == (409, "consent-needed")
+        error: dict[str, Any] = answer.json["error"]
+        return error
+
+    (shop / "agent-farm.toml").write_text('[worktree]\nsetup = "touch first"\n')
+    read = refused()
+    (shop / "agent-farm.toml").write_text('[worktree]\nsetup = "touch second"\n')
+    again = refused(read["consent"])
+    assert "touch second" in " ".join(again["evidence"])
+    assert "not shown before" in again["what"]
+    assert dashboard.ask("POST", "/api/spawn", order | {"yes": "anything"}).status == 400
+    assert refused()["consent"] == again["consent"]
+    assert dashboard.post("/api/spawn", order | {"yes": again["consent"]})["builder"]["type"] == "task"
+
+
 def test_choices_are_what_a_builder_would_see(dashboard: Dashboard, shop: Path) -> None:
     (shop / "codev/specs/0099-not-committed.md").write_text("# Later\n")
     found = dashboard.get("/api/choices")

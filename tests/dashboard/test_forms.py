@@ -94,6 +94,9 @@ def test_consent_is_asked_in_the_form(visit: Open, shop: Path) -> None:
     one.page.wait_for_selector(".error >> text=echo made by setup")
     assert "Read it before you agree." in one.page.inner_text(".error")
     assert "--yes" not in one.page.inner_text(".error")
+    (shop / "agent-farm.toml").write_text('[worktree]\nsetup = "echo made since"\n')
+    one.page.click("text=Agree and spawn")
+    one.page.wait_for_selector(".error >> text=echo made since")
     one.page.click("text=Agree and spawn")
     one.page.wait_for_selector(".builder-head")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,36 @@ def test_no_is_not_remembered() -> None:
         require_consent(ROOT, [SETUP], yes=False, ask=lambda new: False)
     with pytest.raises(ConsentNeeded):
         require_consent(ROOT, [SETUP], yes=False, ask=None)
+
+
+def test_what_changed_while_it_was_read_is_not_approved(tmp_path: Path) -> None:
+    def changed(new: Sequence[Request]) -> bool:
+        write_files(tmp_path, {"setup.sh": "two"})
+        return True
+
+    write_files(tmp_path, {"setup.sh": "one"})
+    wish = Request(SETUP.origin, "./setup.sh", (tmp_path / "setup.sh",))
+    with pytest.raises(ConsentNeeded, match="not shown before"):
+        require_consent(tmp_path, [wish], yes=False, ask=changed)
+    with pytest.raises(ConsentNeeded, match="nobody has agreed"):
+        require_consent(tmp_path, [wish], yes=False, ask=None)
+    write_files(tmp_path, {"setup.sh": "one"})
+    require_consent(tmp_path, [wish], yes=False, ask=None)
+
+
+def test_a_refusal_that_was_read_approves_what_it_showed_and_nothing_else() -> None:
+    with pytest.raises(ConsentNeeded) as first:
+        require_consent(ROOT, [SETUP], yes=False, ask=None)
+    shown = first.value.consent
+    assert shown
+    with pytest.raises(ConsentNeeded, match="not shown before") as second:
+        require_consent(ROOT, [SETUP, COPY], yes=shown, ask=None)
+    assert second.value.evidence[1] == ".worktreeinclude: .env"
+    assert not stored().exists()
+    require_consent(ROOT, [SETUP], yes=shown, ask=None)
+    require_consent(ROOT, [SETUP], yes=False, ask=None)
+    with pytest.raises(ConsentNeeded):
+        require_consent(ROOT, [COPY], yes=second.value.consent or False, ask=None)
 
 
 @pytest.mark.parametrize(

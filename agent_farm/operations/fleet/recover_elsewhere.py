@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.consent import Consent
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm
@@ -106,7 +107,7 @@ def place(
     on: str,
     *,
     say: str | None,
-    yes: bool,
+    yes: Consent,
     placings: Placings | None = None,
 ) -> Back:
     """`placed` is how it was when seen to be lost; refused if somebody else has placed it since."""
@@ -130,7 +131,7 @@ def place(
     return Back(id, answer.builder.status.cut_short and say is None)
 
 
-def _place_here(context: Context, id: str, placed: Placed, say: str | None, yes: bool) -> PlacedAgain:
+def _place_here(context: Context, id: str, placed: Placed, say: str | None, yes: Consent) -> PlacedAgain:
     farm, why = context.farm, f"placed here from its checkpoint of {placed.host}"
     _keep_newer(context, id, placed)
     told = structs.replace(_as_asked(farm, placed, placed.base), issue=placed.issue, source=placed.source)
@@ -144,7 +145,7 @@ def _place_here(context: Context, id: str, placed: Placed, say: str | None, yes:
 
 
 def _place_there(
-    context: Context, placings: Placings, id: str, placed: Placed, on: str, say: str | None, yes: bool
+    context: Context, placings: Placings, id: str, placed: Placed, on: str, say: str | None, yes: Consent
 ) -> PlacedAgain:
     farm = context.farm
     with _moved(farm, id, placed, on) as now:

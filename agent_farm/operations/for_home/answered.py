@@ -109,7 +109,7 @@ def answered(data: bytes, beat: Callable[[], None]) -> Iterator[dict[str, Any]]:
 
 
 def _words_of(error: AgentFarmError) -> dict[str, Any]:
-    return {name: getattr(error, name) for name in ("code", "what", "why", "hint", "evidence")}
+    return {name: getattr(error, name) for name in ("code", "what", "why", "hint", "evidence", "consent")}
 
 
 def _read(data: bytes) -> Call:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import ObjectName
+from agent_farm.consent import Consent
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.checkpoint_looks import checkpoint_all
@@ -57,7 +58,7 @@ class Again(Struct, frozen=True):
     term: int
     most_bytes: int
     say: str | None = None
-    yes: bool = False
+    yes: Consent = False
 
 
 class PlacedAgain(Answer):
@@ -155,7 +156,7 @@ def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:
     return start_placed(context_for_home(farm, told), record.id, asked.say, starts=starts, yes=asked.yes)
 
 
-def start_placed(context: Context, id: str, say: str | None, *, starts: bool, yes: bool) -> PlacedAgain:
+def start_placed(context: Context, id: str, say: str | None, *, starts: bool, yes: Consent) -> PlacedAgain:
     problem = None
     if starts:
         ((_, found),) = start_again(context, [id], {} if say is None else {id: say}, yes=yes)

@@ -67,16 +67,16 @@ export async function sync({ id }) {
   toast(`${id} has its base's commits now`);
 }
 
-export async function resume(builder, agree = false) {
+export async function resume(builder, yes = null) {
   try {
-    const { continues } = await act("resume", { id: builder.id, yes: agree });
+    const { continues } = await act("resume", { id: builder.id, yes });
     toast(continues ? `${builder.id} continues its conversation` : `${builder.id} starts again with the same prompt`);
   } catch (error) {
-    if (error.code !== "consent-needed" || agree) throw error;
+    if (error.code !== "consent-needed") throw error;
     const agrees = await ask(`Resume ${builder.id}`, (close) => [
       errorBox(error, h("button.primary", { type: "button", onclick: () => close(true) }, "Agree and resume")),
       h("div.row", h("button", { type: "button", onclick: () => close(false) }, "Cancel")),
     ]);
-    if (agrees) await resume(builder, true);
+    if (agrees) await resume(builder, error.consent);
   }
 }

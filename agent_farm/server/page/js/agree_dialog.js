@@ -7,8 +7,6 @@ import { ask, errorBox, toast } from "./messages.js";
 export function agreeDialog() {
   return ask("What this repository wants", (close) => {
     const place = h("div.stack", { "aria-live": "polite" }, h("p.dim", "Reading …"));
-    const agree = h("button.primary", { type: "button", onclick: () => look(true) }, "Agree");
-
     async function look(yes) {
       try {
         const { agreed } = await act("config_agree", { yes });
@@ -16,11 +14,12 @@ export function agreeDialog() {
         close(agreed);
         toast(`Agreed to ${agreed.length}`);
       } catch (error) {
+        const agree = h("button.primary", { type: "button", onclick: () => look(error.consent) }, "Agree");
         replace(place, errorBox(error, ...(error.code === "consent-needed" ? [agree] : [])));
       }
     }
 
-    look(false);
+    look(null);
     return [place, h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Close"))];
   });
 }

@@ -13,6 +13,7 @@ export class ApiError extends Error {
     this.why = error.why;
     this.hint = error.hint;
     this.evidence = error.evidence || [];
+    this.consent = error.consent;
   }
 }
 

@@ -96,7 +96,7 @@ function stoppedButtons() {
           try {
             await act(verb, request);
           } catch (error) {
-            const agree = { ...request, yes: true };
+            const agree = { ...request, yes: error.consent };
             const again = button("Agree and continue", verb, agree, "");
             replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
           }

@@ -24,7 +24,7 @@ export function mergeDialog(builder, options = "") {
     const here = h("input", { type: "checkbox", name: "here", checked: options === "--here" });
     const prune = h("input", { type: "checkbox", name: "prune" });
     const failed = h("div");
-    const go = h("button.primary", { type: "button", onclick: () => land(false) }, "Merge");
+    const go = h("button.primary", { type: "button", onclick: () => land(null) }, "Merge");
 
     async function land(yes) {
       const order = { strategy: strategy.value || null, here: here.checked, prune: prune.checked, yes };
@@ -35,7 +35,7 @@ export function mergeDialog(builder, options = "") {
         close(answer);
         for (const text of told(answer)) toast(text);
       } catch (error) {
-        const again = h("button", { type: "button", onclick: () => land(true) }, "Agree and merge");
+        const again = h("button", { type: "button", onclick: () => land(error.consent) }, "Agree and merge");
         replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
         go.disabled = false;
       }
@@ -43,7 +43,7 @@ export function mergeDialog(builder, options = "") {
 
     const queue = h(
       "button",
-      { type: "button", hidden: true, onclick: () => enqueue(false) },
+      { type: "button", hidden: true, onclick: () => enqueue(null) },
       "Put into the landing queue",
     );
 
@@ -54,7 +54,7 @@ export function mergeDialog(builder, options = "") {
         close(await act("land", { ids: [builder.id], background: true, yes }));
         toast(`${builder.id} is in the landing queue`);
       } catch (error) {
-        const again = h("button", { type: "button", onclick: () => enqueue(true) }, "Agree and land");
+        const again = h("button", { type: "button", onclick: () => enqueue(error.consent) }, "Agree and land");
         replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
         queue.disabled = false;
       }

@@ -3,7 +3,7 @@
 import { byId, h, plain } from "./dom.js";
 import { nextStep } from "./hints.js";
 
-/** @typedef {{ what?: string, message?: string, why?: string, hint?: string, evidence?: string[], code?: string }} Trouble */
+/** @typedef {{ what?: string, message?: string, why?: string, hint?: string, evidence?: string[], code?: string, consent?: string }} Trouble */
 
 /** With the next step; what `buttons` do instead of it is theirs to say.
  * @param {Trouble} error @param {...any} buttons */

@@ -169,11 +169,11 @@ export function resultView(view, id) {
     const unread = shown.files.reduce((sum, file) => sum + file.unread, 0);
     const said = await ask(`Approve ${plain(id)}`, (close) => {
       const refused = h("div");
-      const go = async (yes) => {
+      const go = async (/** @type {string | null} */ yes) => {
         try {
           close(await act("review_decide", { id, tip: shown.tip, decision: "approve", yes }));
         } catch (error) {
-          const again = h("button", { type: "button", onclick: () => go(true) }, "Agree and approve");
+          const again = h("button", { type: "button", onclick: () => go(error.consent) }, "Agree and approve");
           replace(refused, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
         }
       };
@@ -185,7 +185,7 @@ export function resultView(view, id) {
         h(
           "div.row",
           h("button", { type: "button", onclick: () => close(null) }, "Cancel"),
-          h("button.primary", { type: "button", onclick: () => go(false) }, "Approve"),
+          h("button.primary", { type: "button", onclick: () => go(null) }, "Approve"),
         ),
       ];
     });

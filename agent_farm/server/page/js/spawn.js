@@ -177,7 +177,7 @@ export function spawnView(view) {
     const labels = labelsOf(fields.values());
     const words = { what: worded(error.what, labels), why: worded(error.why, labels) };
     const hint = error.hint?.startsWith("af spawn ") ? null : error.hint; // this form is what it shows
-    const agrees = { type: "button", onclick: () => submit({ ...extra, yes: true }) };
+    const agrees = { type: "button", onclick: () => submit({ ...extra, yes: error.consent }) };
     const agree = error.code === "consent-needed" ? [h("button", agrees, "Agree and spawn")] : [];
     const box = errorBox({ ...error, ...words, message: error.message, hint }, ...agree);
     const [at] = agree.length ? [] : refusedAt(error);

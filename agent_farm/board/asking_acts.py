@@ -48,7 +48,8 @@ class AskingActs:
                 return await ask(self.screen.root, verb, **fields)
             except ConsentNeeded as error:
                 evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
-                if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
+                agree = {"Y": "agree to this"}
+                if not (error.consent and await self._confirmed(error.what, evidence, agree)):
                     raise
                 fields["yes"] = error.consent
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_farm import __version__
+from agent_farm.consent import Shown
 from agent_farm.errors import (
     CODES_OF_ROOMS,
     KINDS,
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 MARK = b"af-fleet-1"
 OF_CLUSTER = "ray://"
 USUAL_SECONDS = 120.0
-_LONGEST_WORDS = 2000
+_MOST_LINES, _LONGEST_WORDS = 50, 2000
+_MOST_LINES_READ, _LONGEST_LINE_READ = 1000, 100_000  # of what somebody agrees to, which is shown whole
 _WITHOUT_HINT = (ConsentNeeded, TimedOut)  # run the same command with --yes here; whoever waits asks again
 _OF_AF = re.compile(r"""af [\w ./:@=,…"'-]*""")  # no characters with a meaning for a shell
 
@@ -267,14 +269,29 @@ def error_of_machine(address: Address, said: object) -> AgentFarmError:
     """The error that the machine reports, as the class it has here. It cannot report being unreachable, since
     it has answered."""
     said = said if isinstance(said, dict) else {}
-    code, evidence = str(said.get("code")), said.get("evidence")
-    lines = [_words(one) for one in evidence[:50]] if isinstance(evidence, list) else []
+    code, found = str(said.get("code")), said.get("evidence")
+    evidence = [str(one) for one in found] if isinstance(found, (list, tuple)) else []
+    lines = [_words(one) for one in evidence[:_MOST_LINES]]
     why = None if said.get("why") is None else _words(said["why"])
     hint = None if said.get("hint") is None else hint_of_machine(address, _line(said["hint"]))
     what = f"{address.host}: {_line(said.get('what', 'it failed'))}"
     kind = KINDS.get(code)
     if kind in _WITHOUT_HINT:
         hint = None
+    consent = None
+    if kind is ConsentNeeded and _can_be_read(evidence):
+        lines, consent = [printable(one) for one in evidence], _digest_in(said)
     if code not in CODES_OF_ROOMS and (kind is None or issubclass(kind, Unreachable)):
         code = AgentFarmError.code
-    return error_of(code, what, why=why, hint=hint, evidence=lines)
+    return error_of(code, what, why=why, hint=hint, evidence=lines, consent=consent)
+
+
+def _can_be_read(evidence: Sequence[str]) -> bool:
+    return 0 < len(evidence) <= _MOST_LINES_READ and max(map(len, evidence), default=0) <= _LONGEST_LINE_READ
+
+
+def _digest_in(said: Mapping[str, Any]) -> str | None:
+    try:
+        return msgspec.convert(said.get("consent"), Shown)
+    except msgspec.ValidationError:
+        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -60,15 +60,25 @@ class Failure(msgspec.Struct, **_FROZEN):
     why: str | None = None
     hint: str | None = None
     evidence: tuple[str, ...] = ()
+    consent: Annotated[
+        str | None, msgspec.Meta(description="As `yes` it approves what `evidence` shows, and nothing else")
+    ] = None
 
     @classmethod
     def of(cls, id: str, error: AgentFarmError) -> Failure:
-        return cls(id, error.code, error.what, error.why, error.hint, error.evidence)
+        return cls(id, error.code, error.what, error.why, error.hint, error.evidence, error.consent)
 
     @property
     def error(self) -> AgentFarmError:
         """The error, to be shown, or raised if it is the only part."""
-        return error_of(self.code, self.what, why=self.why, hint=self.hint, evidence=self.evidence)
+        return error_of(
+            self.code,
+            self.what,
+            why=self.why,
+            hint=self.hint,
+            evidence=self.evidence,
+            consent=self.consent,
+        )
 
 
 class OfSeveral(Answer, kw_only=True):

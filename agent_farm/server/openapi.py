@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -32,6 +32,9 @@ class _Error(msgspec.Struct):
     why: str | None
     hint: str | None
     evidence: list[str]
+    consent: Annotated[
+        str | None, msgspec.Meta(description="As `yes` it approves what `evidence` shows, and nothing else")
+    ]
 
 
 class Refusal(msgspec.Struct):

@@ -95,12 +95,18 @@ def test_to_this_machine(af: Af, big: Node, repo: Path) -> None:
     assert "out of the fleet" in ok(af, "fleet", "remove", "big")
 
 
-def test_one_that_cannot_be_placed_goes_on_where_it_is(af: Af, big: Node, other: Node) -> None:
-    id = leave_work(af, big)
-    (other.home / ".local/state/agent-farm").mkdir(parents=True, exist_ok=True)
-    blocked = other.farms[0] / ".builders" / id
+def block(node: Node, id: str) -> Path:
+    """What keeps the builder from being placed there."""
+    (node.home / ".local/state/agent-farm").mkdir(parents=True, exist_ok=True)
+    blocked = node.farms[0] / ".builders" / id
     blocked.mkdir(parents=True)
     (blocked / "mine.txt").write_text("somebody's\n")
+    return blocked
+
+
+def test_one_that_cannot_be_placed_goes_on_where_it_is(af: Af, big: Node, other: Node) -> None:
+    id = leave_work(af, big)
+    blocked = block(other, id)
     done = af("fleet", "drain", "big", "--on", "other", "--yes")
     assert done.returncode == 1, done.stdout
     assert shown(af, id)["host"] == "big"
@@ -108,6 +114,19 @@ def test_one_that_cannot_be_placed_goes_on_where_it_is(af: Af, big: Node, other:
     assert len(runtimes(id)) == 1
     assert (blocked / "mine.txt").exists()
     assert (worktree(big, id) / "left.txt").exists()
+
+
+def test_one_that_goes_on_where_it_was_agrees_to_nothing_new(af: Af, big: Node, other: Node) -> None:
+    id = leave_work(af, big)
+    block(other, id)
+    (big.farms[0] / "agent-farm.toml").write_text('[notify]\ncommand = "true said"\n')
+    done = af("fleet", "drain", "big", "--on", "other")
+    assert done.returncode == 1, done.stdout
+    assert f"{id} is stopped on big and could not be started again" in done.stderr
+    assert "nobody has agreed to" in done.stderr
+    assert runtimes(id) == []
+    ok(af, "resume", id, "--yes")
+    ok(af, "wait", id, "--timeout", "120")
 
 
 def test_what_cannot_be(af: Af, big: Node, machines: Machines, repo: Path) -> None:

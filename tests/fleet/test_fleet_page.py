@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import threading
@@ -16,7 +17,9 @@ from tests.dashboard.browser import ARGUMENTS, Visit, visiting
 from tests.dashboard.stage import Dashboard
 from tests.dashboard.test_terminal import terminal_text
 from tests.fleet.machines import Node
+from tests.fleet.test_checkpoints import worktree
 from tests.fleet.test_fleet import ok, spawned
+from tests.gitrepo import commit_files
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -113,3 +116,23 @@ def test_a_machine_that_hangs_does_not_hold_up_the_page(af: Af, big: Node, page:
     big.go_on()
     for one in asking:
         one.join()
+
+
+def test_what_a_repository_wants_there_is_read_and_agreed_to_here(
+    af: Af, big: Node, repo: Path, page: Visit
+) -> None:
+    commit_files(repo, {"agent-farm.toml": '[worktree]\nsetup = "touch prepared"\n'})
+    page.expect("409")
+    page.open("spawn")
+    page.page.wait_for_selector("#spawn-on", state="attached")
+    page.page.fill("#spawn-task", "[[say:done]]")
+    page.page.select_option("#spawn-runtime", "demo")
+    page.page.click("details.more summary")
+    page.page.select_option("#spawn-on", "big")
+    page.page.click("button[type=submit]")
+    page.page.wait_for_selector(".error >> text=big: This repository wants")
+    page.page.wait_for_selector(".error >> text=touch prepared")
+    page.page.click("text=Agree and spawn")
+    page.page.wait_for_selector(".builder-head", timeout=60000)
+    (one,) = json.loads(ok(af, "status", "--fresh", "--json"))["builders"]
+    wait_until(lambda: (worktree(big, one["id"]) / "prepared").exists(), what="its setup")

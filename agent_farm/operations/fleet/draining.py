@@ -163,7 +163,7 @@ def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Mov
             take_over(farm, read_book(farm), host, id, interrupt=request.interrupt)
             place(context, id, read_book(farm).builder(id), on, say=None, yes=request.yes)
         except (AgentFarmError, OSError):
-            _go_on_there(context, one)
+            _go_on_there(context, one, request)
             raise
     was, placed = one.status, read_book(farm).builders.get(id)
     interrupted = was.cut_short or was.state in (*AT_WORK, "interrupted")
@@ -181,7 +181,7 @@ def _require_room(book: Book, host: str, on: str) -> None:
         raise UsageError("No other machine takes builders", why=error.why, hint=hint) from error
 
 
-def _go_on_there(context: Context, one: Builder) -> None:
+def _go_on_there(context: Context, one: Builder, request: FleetDrain) -> None:
     """Start it again where it was, if it was stopped and could not be placed elsewhere."""
     id, host = one.record.id, str(one.host)
     book = refresh(context.farm, {host})
@@ -189,7 +189,7 @@ def _go_on_there(context: Context, one: Builder) -> None:
     if placed is None or placed.row is None or one.status.is_finished or not placed.row.status.is_finished:
         return
     try:
-        asked: Any = Resume(id=id, yes=True)
+        asked: Any = Resume(id=id, yes=request.yes)
         ask_machine(resume, context, book, asked, host, [id])
     except AgentFarmError as error:
         context.tell(f"{id} is stopped on {host} and could not be started again: {error.sentence}")

@@ -3,7 +3,7 @@
 import { act } from "./api.js";
 import { focused, h } from "./dom.js";
 import { mergeDialog } from "./merge_dialog.js";
-import { ask, errorBox, toast } from "./messages.js";
+import { agreeing, ask, errorBox, toast } from "./messages.js";
 import { pruneDialog } from "./prune_dialog.js";
 import { addressOf } from "./review.js";
 import { FINISHED } from "./states.js";
@@ -72,11 +72,11 @@ export async function resume(builder, yes = null) {
     const { continues } = await act("resume", { id: builder.id, yes });
     toast(continues ? `${builder.id} continues its conversation` : `${builder.id} starts again with the same prompt`);
   } catch (error) {
-    if (error.code !== "consent-needed") throw error;
-    const agrees = await ask(`Resume ${builder.id}`, (close) => [
-      errorBox(error, h("button.primary", { type: "button", onclick: () => close(true) }, "Agree and resume")),
+    if (!error.consent) throw error;
+    const consent = await ask(`Resume ${builder.id}`, (close) => [
+      errorBox(error, ...agreeing(error, "Agree and resume", close)),
       h("div.row", h("button", { type: "button", onclick: () => close(false) }, "Cancel")),
     ]);
-    if (agrees) await resume(builder, error.consent);
+    if (consent) await resume(builder, consent);
   }
 }

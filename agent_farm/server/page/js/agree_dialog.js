@@ -2,7 +2,7 @@
 /* What the repository wants to run, copy or pass on, and nobody has agreed to yet: read first, then agreed to. */
 import { act } from "./api.js";
 import { h, replace } from "./dom.js";
-import { ask, errorBox, toast } from "./messages.js";
+import { agreeing, ask, errorBox, toast } from "./messages.js";
 
 export function agreeDialog() {
   return ask("What this repository wants", (close) => {
@@ -14,8 +14,7 @@ export function agreeDialog() {
         close(agreed);
         toast(`Agreed to ${agreed.length}`);
       } catch (error) {
-        const agree = h("button.primary", { type: "button", onclick: () => look(error.consent) }, "Agree");
-        replace(place, errorBox(error, ...(error.code === "consent-needed" ? [agree] : [])));
+        replace(place, errorBox(error, ...agreeing(error, "Agree", look)));
       }
     }
 

@@ -3,7 +3,7 @@
 import { act } from "./api.js";
 import { drawnOnce, h, line, replace } from "./dom.js";
 import { followLanding } from "./live.js";
-import { errorBox } from "./messages.js";
+import { agreeing, errorBox } from "./messages.js";
 
 const RELOAD_MILLISECONDS = 300;
 
@@ -84,26 +84,17 @@ function landedLink({ id, tree }) {
 
 function stoppedButtons() {
   const failed = h("div");
-  const button = (text, verb, request, style) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: style,
-        "data-action": verb,
-        onclick: async () => {
-          replace(failed);
-          try {
-            await act(verb, request);
-          } catch (error) {
-            const agree = { ...request, yes: error.consent };
-            const again = button("Agree and continue", verb, agree, "");
-            replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
-          }
-        },
-      },
-      text,
-    );
+  const button = (text, verb, request, style) => {
+    async function go(/** @type {string | null} */ yes) {
+      replace(failed);
+      try {
+        await act(verb, { ...request, yes });
+      } catch (error) {
+        replace(failed, errorBox(error, ...agreeing(error, "Agree and continue", go)));
+      }
+    }
+    return h("button", { type: "button", class: style, "data-action": verb, onclick: () => go(null) }, text);
+  };
   return h(
     "div.actions",
     button("Continue", "land_continue", { background: true }, "primary"),

@@ -2,7 +2,7 @@
 /* Landing what a builder has checked out: what would land is shown first. */
 import { act, read } from "./api.js";
 import { h, plain, replace } from "./dom.js";
-import { ask, errorBox, toast } from "./messages.js";
+import { agreeing, ask, errorBox, toast } from "./messages.js";
 
 const STRATEGIES = [
   ["", "as configured"],
@@ -35,8 +35,7 @@ export function mergeDialog(builder, options = "") {
         close(answer);
         for (const text of told(answer)) toast(text);
       } catch (error) {
-        const again = h("button", { type: "button", onclick: () => land(error.consent) }, "Agree and merge");
-        replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
+        replace(failed, errorBox(error, ...agreeing(error, "Agree and merge", land)));
         go.disabled = false;
       }
     }
@@ -54,8 +53,7 @@ export function mergeDialog(builder, options = "") {
         close(await act("land", { ids: [builder.id], background: true, yes }));
         toast(`${builder.id} is in the landing queue`);
       } catch (error) {
-        const again = h("button", { type: "button", onclick: () => enqueue(error.consent) }, "Agree and land");
-        replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
+        replace(failed, errorBox(error, ...agreeing(error, "Agree and land", enqueue)));
         queue.disabled = false;
       }
     }

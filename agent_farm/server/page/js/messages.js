@@ -28,6 +28,13 @@ export function errorBox(error, ...buttons) {
   );
 }
 
+/** The button that agrees to what the error shows, if it is about consent.
+ * @param {Trouble} error @param {string} text @param {(consent: string) => any} agree */
+export function agreeing({ code, consent }, text, agree) {
+  if (code !== "consent-needed" || !consent) return [];
+  return [h("button", { type: "button", onclick: () => agree(consent) }, text)];
+}
+
 /** @param {string} text @param {string} [href] */
 export function toast(text, href) {
   const note = h("p.toast", href ? h("a", { href }, plain(text)) : plain(text));

@@ -4,7 +4,7 @@ import { act } from "./api.js";
 import { conflictsPanel, NONE } from "./conflicts.js";
 import { h, line, plain, replace } from "./dom.js";
 import { keyedList } from "./keyed_list.js";
-import { ask, errorBox, toast } from "./messages.js";
+import { agreeing, ask, errorBox, toast } from "./messages.js";
 import { proofDetails } from "./proof.js";
 import { addressOf, progress } from "./review.js";
 import { fileCard, WIDE } from "./review_diff.js";
@@ -173,8 +173,7 @@ export function resultView(view, id) {
         try {
           close(await act("review_decide", { id, tip: shown.tip, decision: "approve", yes }));
         } catch (error) {
-          const again = h("button", { type: "button", onclick: () => go(error.consent) }, "Agree and approve");
-          replace(refused, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
+          replace(refused, errorBox(error, ...agreeing(error, "Agree and approve", go)));
         }
       };
       return [

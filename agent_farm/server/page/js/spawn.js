@@ -4,7 +4,7 @@ import { actOnSeveral } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { control, fieldsOf, labelOf, labelsOf, refusedOf, textField } from "./fields.js";
 import { worded } from "./hints.js";
-import { errorBox, toast } from "./messages.js";
+import { agreeing, errorBox, toast } from "./messages.js";
 import { offer } from "./spawn_offers.js";
 import { planBoxes, resultsBox } from "./spawn_results.js";
 
@@ -177,8 +177,7 @@ export function spawnView(view) {
     const labels = labelsOf(fields.values());
     const words = { what: worded(error.what, labels), why: worded(error.why, labels) };
     const hint = error.hint?.startsWith("af spawn ") ? null : error.hint; // this form is what it shows
-    const agrees = { type: "button", onclick: () => submit({ ...extra, yes: error.consent }) };
-    const agree = error.code === "consent-needed" ? [h("button", agrees, "Agree and spawn")] : [];
+    const agree = agreeing(error, "Agree and spawn", (yes) => submit({ ...extra, yes }));
     const box = errorBox({ ...error, ...words, message: error.message, hint }, ...agree);
     const [at] = agree.length ? [] : refusedAt(error);
     if (at) at.refuse(box);

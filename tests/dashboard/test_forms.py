@@ -192,6 +192,28 @@ def test_schedules_are_added_switched_and_removed(visit: Open, af: Af) -> None:
     assert "daily_digest" not in af("schedule", "list").stdout
 
 
+def test_what_was_typed_of_a_schedule_stays_until_it_is_added(visit: Open, af: Af) -> None:
+    one = visit()
+    one.open("sessions")
+    typed = {"name": "weekly", "cron": "0 8 * * 1", "timezone": "Europe/Berlin", "prompt": "Say hello"}
+
+    def found() -> dict[str, str]:
+        return {name: one.page.input_value(f"#add-{name}") for name in typed}
+
+    one.page.click("text=Add …")
+    for name, text in typed.items():
+        one.page.fill(f"#add-{name}", text)
+    for leave in (lambda: one.page.keyboard.press("Escape"), lambda: one.page.click("dialog >> text=Cancel")):
+        leave()
+        one.page.wait_for_selector("dialog", state="detached")
+        one.page.click("text=Add …")
+        assert found() == typed
+    one.page.click("dialog [type=submit]")
+    one.page.wait_for_selector(".schedule >> text=Europe/Berlin")
+    one.page.click("text=Add …")
+    assert found() == dict.fromkeys(typed, "")
+
+
 def test_without_xterm_the_screen_is_shown_and_says_so(
     visit: Open, spawn: Callable[..., str], af: Af
 ) -> None:

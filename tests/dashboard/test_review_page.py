@@ -49,8 +49,17 @@ def test_a_result_is_read_commented_and_rejected(shop: Path, spawn: Spawn, af: A
     assert card.locator("span.k-keyword", has_text="def").count() == 30
     one.page.wait_for_selector("details.file img[src^='data:image/png']", timeout=120_000)
     assert one.page.locator("details.file b").count() == 0
-    card.get_by_label("Comment on line 2", exact=True).click()
-    one.page.fill("dialog textarea", "Why a function each?")
+    line, other = (card.get_by_label(f"Comment on line {number}", exact=True) for number in (2, 3))
+    for place, found, text in (
+        (line, "", "Why a function each?"),
+        (other, "", "And why"),
+        (line, "Why a function each?", "Why a function each?"),
+    ):
+        place.click()
+        assert one.page.input_value("dialog textarea") == found
+        one.page.fill("dialog textarea", text)
+        one.page.keyboard.press("Escape")
+    line.click()
     one.page.click("dialog [type=submit]")
     one.page.wait_for_selector("tr.said >> text=[draft]")
     one.page.click("[data-action=send]")

@@ -3,6 +3,7 @@
 import { act } from "./api.js";
 import { conflictsPanel, NONE } from "./conflicts.js";
 import { h, line, plain, replace } from "./dom.js";
+import { dropDraft, withDraft } from "./drafts.js";
 import { keyedList } from "./keyed_list.js";
 import { agreeing, ask, errorBox, toast } from "./messages.js";
 import { proofDetails } from "./proof.js";
@@ -139,8 +140,9 @@ export function resultView(view, id) {
 
   async function comment(place) {
     const about = place.file ? `${place.file}:${place.first}${place.last > place.first ? `-${place.last}` : ""}` : "";
-    const text = await words(`Comment on ${plain(about) || "all of it"}`, "Draft");
-    if (text) await change("review_comment", { ...place, text });
+    const title = `Comment on ${plain(about) || "all of it"}`;
+    const draft = `comment ${id} ${JSON.stringify(place)}`;
+    await words(draft, title, "Draft", (text) => change("review_comment", { ...place, text }));
   }
 
   async function send(drafts) {
@@ -159,9 +161,9 @@ export function resultView(view, id) {
   }
 
   async function reject() {
-    const reason = await words("Why should it not land? Its builder gets your answer.", "Reject");
-    if (!reason) return;
-    const done = await change("review_decide", { decision: "reject", reason });
+    const title = "Why should it not land? Its builder gets your answer.";
+    const send = (reason) => change("review_decide", { decision: "reject", reason });
+    const done = await words(`reject ${id}`, title, "Reject", send);
     if (done) toast(`${id} rejected; its message was ${done.sent?.delivery?.outcome}`);
   }
 
@@ -204,9 +206,10 @@ function row(close, word) {
   );
 }
 
-function words(title, word) {
-  return ask(title, (close) => {
-    const text = h("textarea", { rows: "4", "aria-label": title, required: true });
+/* What was written into the dialog stays until `send` has sent it. */
+async function words(draft, title, word, send) {
+  const written = await ask(title, (close) => {
+    const text = withDraft(draft, h("textarea", { rows: "4", "aria-label": title, required: true }));
     const form = h(
       "form.stack",
       text,
@@ -222,6 +225,9 @@ function words(title, word) {
     });
     return form;
   });
+  const done = written ? await send(written) : null;
+  if (done) dropDraft(draft);
+  return done;
 }
 
 export function place(one) {

@@ -3,6 +3,7 @@
 import { agreeDialog } from "./agree_dialog.js";
 import { act } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
+import { dropDraft, withDraft } from "./drafts.js";
 import { moment } from "./format.js";
 import { keyedList } from "./keyed_list.js";
 import { ask, errorBox, toast } from "./messages.js";
@@ -104,13 +105,12 @@ export function schedulesBox(view) {
 
 function add(done) {
   return ask("Add a schedule", (close) => {
-    const field = (name, label, placeholder, hint) =>
-      h(
-        "div.field",
-        h("label", { for: `add-${name}` }, label),
-        h(name === "prompt" ? "textarea" : "input", { id: `add-${name}`, name, placeholder, autocomplete: "off" }),
-        hint ? h("span.hint", hint) : null,
-      );
+    const draft = (name) => `schedule ${name}`;
+    const field = (name, label, placeholder, hint) => {
+      const look = { id: `add-${name}`, name, placeholder, autocomplete: "off" };
+      const input = withDraft(draft(name), h(name === "prompt" ? "textarea" : "input", look));
+      return h("div.field", h("label", { for: look.id }, label), input, hint ? h("span.hint", hint) : null);
+    };
     const failed = h("div");
     const form = h(
       "form.stack",
@@ -130,6 +130,7 @@ function add(done) {
       const given = Object.fromEntries(new FormData(form));
       try {
         await act("schedule_create", { ...given, timezone: given.timezone || null });
+        for (const name of Object.keys(given)) dropDraft(draft(name));
         close(true);
         done();
       } catch (error) {

@@ -2,6 +2,7 @@
 /* What is said to a builder, under each of its views: a message, or keys that answer a dialog. */
 import { ApiError, act } from "./api.js";
 import { h, plain } from "./dom.js";
+import { dropDraft, withDraft } from "./drafts.js";
 import { optionButtons } from "./options.js";
 
 const KEYS = [
@@ -15,9 +16,6 @@ const KEYS = [
   ["Enter", "Enter"],
   ["Esc", "Escape"],
 ];
-
-/* What was written to a builder and not sent yet, wherever one was meanwhile. */
-const drafts = new Map();
 
 /** @param {import('./view.js').View} view @param {string} id */
 export function sendBox(view, id) {
@@ -35,8 +33,8 @@ export function sendBox(view, id) {
   /** @type {string | null} */
   let asked = null;
   const form = h("form.send.card", options.element, answers, text, button, result);
-  text.value = drafts.get(id) || "";
-  text.addEventListener("input", () => drafts.set(id, text.value));
+  const draft = `message ${id}`;
+  withDraft(draft, text);
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -71,9 +69,7 @@ export function sendBox(view, id) {
     const sent = text.value;
     if (!sent.trim() || button.disabled) return;
     const outcome = await deliver("send", { text: sent });
-    if (outcome !== "submitted" || drafts.get(id) !== sent) return;
-    drafts.delete(id);
-    text.value = "";
+    if (outcome === "submitted" && dropDraft(draft, sent)) text.value = "";
   });
   const press = (key) => deliver("send_keys", { keys: key });
   return {

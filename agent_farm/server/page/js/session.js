@@ -2,6 +2,7 @@
 /* One session whole: stopped while it runs, gone on with once it has ended. */
 import { act } from "./api.js";
 import { drawnOnce, h, icon, plain, replace } from "./dom.js";
+import { dropDraft, withDraft } from "./drafts.js";
 import { count, moment, money, seconds } from "./format.js";
 import { followSessions } from "./live.js";
 import { errorBox, toast } from "./messages.js";
@@ -27,7 +28,6 @@ export function sessionView(view, id) {
 }
 
 const RUNS = new Set(["queued", "running"]);
-const drafts = new Map();
 
 function draw(view, one, goingOn) {
   const failed = h("div");
@@ -125,8 +125,8 @@ function goOn(view, one) {
     "aria-label": "Continue this conversation",
     placeholder: "Continue this conversation",
   });
-  prompt.value = drafts.get(one.id) || "";
-  prompt.addEventListener("input", () => drafts.set(one.id, prompt.value));
+  const draft = `prompt ${one.id}`;
+  withDraft(draft, prompt);
   const button = h("button", { type: "submit", class: "primary" }, "Go on");
   const failed = h("div");
   const form = h("form.card.box", prompt, failed, h("div.row-end", button));
@@ -140,7 +140,7 @@ function goOn(view, one) {
         resume: one.id,
         wait: false,
       });
-      drafts.delete(one.id);
+      dropDraft(draft);
       if (!view.isOver) location.hash = `#/session/${encodeURIComponent(id)}`;
     } catch (error) {
       replace(failed, errorBox(error));

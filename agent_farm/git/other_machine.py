@@ -89,6 +89,10 @@ class TooMuch(AgentFarmError):
     """More arrived than one fetch may bring."""
 
 
+class NotWhole(AgentFarmError):
+    """git there could not give all of it: objects or history are missing, as in a shallow clone."""
+
+
 def too_much(machine: str) -> TooMuch:
     return TooMuch(
         f"{machine} sends more than fleet.fetch_megabytes",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import open_farm
+from agent_farm.fleet.book import read_book
 from agent_farm.git.other_machine import TOO_MUCH
+from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.ssh import bounded_copy
 from tests.conftest import Af
 from tests.farm.stopping import killed, number_of
@@ -155,3 +160,58 @@ def test_what_is_only_just_made_comes_to_nothing(af: Af, big: Node, repo: Path) 
     assert b"login was placed elsewhere since" in late.stdout
     assert "login" not in big.run(str(big.program), "status")
     ok(af, "spawn", "--on", "big", "--runtime", "demo", "--name", "login", "Fix it")
+
+
+def commit_there(big: Node, id: str, text: str) -> str:
+    (worktree(big, id) / "a.txt").write_text(text)
+    as_somebody = ("-c", "user.name=x", "-c", "user.email=x")
+    for words in (["add", "a.txt"], [*as_somebody, "commit", "-qm", text]):
+        big.run("git", "-C", str(worktree(big, id)), *words)
+    return big.run("git", "-C", str(worktree(big, id)), "rev-parse", "HEAD").strip()
+
+
+def lose(big: Node, name: str) -> None:
+    (big.farms[0] / ".git/objects" / name[:2] / name[2:]).unlink()
+
+
+def a_missing_parent(big: Node, id: str) -> None:
+    first, _ = (commit_there(big, id, text) for text in ("one", "two"))
+    lose(big, first)
+
+
+def a_shallow_clone(big: Node, id: str) -> None:
+    first, second = (commit_there(big, id, text) for text in ("one", "two"))
+    (big.farms[0] / ".git/shallow").write_text(f"{second}\n")
+    lose(big, first)
+
+
+def a_missing_file(big: Node, id: str) -> None:
+    commit_there(big, id, "one")
+    (worktree(big, id) / "b.txt").write_text("two\n")
+    big.run("git", "-C", str(worktree(big, id)), "add", "b.txt")
+    lose(big, big.run("git", "-C", str(worktree(big, id)), "rev-parse", ":a.txt").strip())
+
+
+@pytest.mark.parametrize("broken", [a_missing_parent, a_shallow_clone, a_missing_file])
+def test_one_whose_history_is_not_whole_is_asked_for_less_and_less_often(
+    broken: Callable[[Node, str], None], af: Af, big: Node, repo: Path
+) -> None:
+    id, other = spawned(af, "--shell"), spawned(af, "--shell")
+    ok(af, "fleet", "checkpoint")
+    farm = open_farm(repo)
+    before = git(repo, "rev-parse", kept(id))
+    broken(big, id)
+    (worktree(big, other) / "left.txt").write_text("1\n")
+    first = bring_home(farm, read_book(farm), backs_off=True)
+    assert isinstance(first[id], AgentFarmError)
+    assert git(repo, "show", f"{kept(other)}:work/left.txt") == "1"
+    assert set(bring_home(farm, read_book(farm), backs_off=True)) == {other}
+    refused = read_book(farm).refused
+    assert [one.times for one in refused.values()] == [1]
+    assert git(repo, "rev-parse", kept(id)) == before
+    told = af("doctor")
+    assert told.returncode == 1
+    assert told.stdout.count(f"The checkpoint of {id} is from ") == 1
+    assert "hint: af fleet checkpoint" in told.stderr
+    assert af("fleet", "checkpoint").returncode == 1, "who asks by hand is not put off"
+    assert [one.times for one in read_book(farm).refused.values()] == [2]

@@ -220,8 +220,10 @@ def test_what_is_refused_is_fetched_less_and_less_often(
         raise TooMuch("big sends more than fleet.fetch_megabytes")
 
     def look(at: float, commit: str, *, backs_off: bool = True) -> dict[str, str | AgentFarmError]:
-        made = Copies((Copy("x", commit),))
-        return checkpoint._take(here, read_book(here), "big", ["x"], made, at, backs_off=backs_off)
+        made = msgspec.to_builtins(Copies((Copy("x", commit),)))
+        monkeypatch.setattr(checkpoint, "call", lambda *given, **named: made)
+        monkeypatch.setattr(time, "time", lambda: at)
+        return _from_machine(here, read_book(here), "big", ["x"], backs_off)
 
     monkeypatch.setattr(checkpoint, "fetch_packs", fetch)
     begun = 1_800_000_000.0

@@ -7,7 +7,7 @@ fetch brings what has changed. A new checkpoint is checked before it replaces th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -25,7 +25,7 @@ from agent_farm.git.checkpoint_reading import Checkpoint, NoCheckpoint, read_che
 from agent_farm.git.checkpoints import coming_ref, drop, keep, kept_ref, left_ref
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import GitError
-from agent_farm.git.other_machine import TooMuch
+from agent_farm.git.other_machine import NotWhole, TooMuch
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.pack_calls import fetch_packs
 from agent_farm.operations.fleet.refresh import refresh
@@ -75,7 +75,7 @@ def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Fa
 def bring_home(farm: Farm, book: Book, only: str | None = None, *, backs_off: bool = False) -> Came:
     """Each builder's current checkpoint, or why there is no new one; `only` limits it to one machine.
 
-    With `backs_off`, checkpoints that were refused recently are skipped.
+    With `backs_off`, builders whose checkpoint was refused recently are skipped.
     """
     hosts = {
         host for host, machine in book.machines.items() if machine.problem is None and only in (None, host)
@@ -101,10 +101,13 @@ def _from_machine(farm: Farm, book: Book, host: str, ids: list[str], backs_off: 
         book, at = read_book(farm), time.time()
         wanted = _wanted(book, host)
         ids = [id for id in ids if id in wanted]
+        if backs_off:
+            waits = {ref for ref, one in book.refused.items() if not one.is_over(at)}
+            ids = [id for id, ref in _destinations(book, host, ids).items() if ref not in waits]
         if not ids:
             return {}
         answer = answer_of(Copies, call(book, host, "checkpoint", {"ids": ids}, seconds=_SECONDS), host)
-        return _take(farm, book, host, ids, answer, at, backs_off=backs_off)
+        return _take(farm, book, host, ids, answer, at)
 
 
 def checkpoint_lock(farm: Farm, host: str) -> AbstractContextManager[int]:
@@ -121,23 +124,19 @@ def take_over(farm: Farm, book: Book, host: str, id: str, *, interrupt: bool) ->
     return found
 
 
-def _take(
-    farm: Farm, book: Book, host: str, ids: list[str], answer: Copies, at: float, *, backs_off: bool = False
-) -> Came:
+def _take(farm: Farm, book: Book, host: str, ids: list[str], answer: Copies, at: float) -> Came:
     made = {copy.id: copy.commit for copy in answer.made if copy.id in ids}
-    came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
+    came: Came = {one.id: _not_made(host, one) for one in answer.failed if one.id in ids}
     came |= {id: _none(host, id) for id in ids if id not in made and id not in came}
-    refs = _destinations(book, host, made)
+    refs = _destinations(book, host, ids)
     here = resolve_commits(farm.repository, refs.values()) if refs else {}
     new = {id: commit for id, commit in made.items() if here[refs[id]] != commit}
     came |= {id: commit for id, commit in made.items() if id not in new}
-    if backs_off:
-        waits = {ref for ref, one in book.refused.items() if not one.is_over(at)}
-        new = {id: commit for id, commit in new.items() if refs[id] not in waits}
     came |= _fetch(farm, book, host, new, refs)
     with edit_book(farm) as held:
         book = _with_what_came(farm, held[0], host, came, at)
-        held[0] = _with_refused(book, {refs[id]: came[id] for id in made if id in came}, at)
+        said = {id: one for id, one in came.items() if id in made or isinstance(one, NotWhole)}
+        held[0] = _with_refused(book, {refs[id]: one for id, one in said.items()}, at)
     return came
 
 
@@ -145,10 +144,18 @@ def _none(host: str, id: str) -> AgentFarmError:
     return Unreachable(f"{host} sent no checkpoint of {id}")
 
 
-def _destinations(book: Book, host: str, made: Mapping[str, str]) -> dict[str, str]:
+def _not_made(host: str, failure: Failure) -> AgentFarmError:
+    """git there may lack objects, and would look for them at every call, perhaps at a remote."""
+    error = failure.error
+    if error.code != GitError.code:
+        return error
+    return NotWhole(f"{host} cannot make a checkpoint of {failure.id}", why=error.sentence)
+
+
+def _destinations(book: Book, host: str, ids: Iterable[str]) -> dict[str, str]:
     left = {one.id: one.term for one in book.left if one.host == host}
     placed = book.on(host)
-    return {id: kept_ref(id) if id in placed else left_ref(id, left[id]) for id in made}
+    return {id: kept_ref(id) if id in placed else left_ref(id, left[id]) for id in ids}
 
 
 def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapping[str, str]) -> Came:
@@ -228,7 +235,7 @@ def _with_refused(book: Book, came: Mapping[str, str | AgentFarmError], at: floa
     before = book.refused
     refused = {ref: one for ref, one in before.items() if at - one.at < _KEPT_SECONDS and ref not in came}
     for ref, one in came.items():
-        if isinstance(one, (NoCheckpoint, TooMuch)):
+        if isinstance(one, (NoCheckpoint, NotWhole, TooMuch)):
             times = before[ref].times + 1 if ref in before else 1
             refused[ref] = Refused(times, at)
     return replace(book, refused=refused)

@@ -1,4 +1,5 @@
-"""What `af doctor` looks for on other machines: builders on record here that their machine does not have."""
+"""What `af doctor` looks for on other machines: builders that their machine does not have, and those whose
+work does not come home."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from functools import partial
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
+from agent_farm.git.checkpoints import kept_ref
 from agent_farm.operations.fleet.making import is_being_made
 from agent_farm.operations.fleet.prune_elsewhere import ask_about, take_off
 from agent_farm.operations.fleet.refresh import refresh
+from agent_farm.operations.fleet.rows_elsewhere import ago
 from agent_farm.operations.operation import Context
 
 
@@ -21,6 +24,9 @@ def check_placed(farm: Farm) -> Iterator[Finding]:
         if placed.gone and book.machine(placed.host).problem is None and not is_being_made(farm, id):
             what = f"{id} is on record here, but {placed.host} has no such builder"
             yield Finding("problem", what, f"af prune {id}", partial(_settle, farm, id))
+        elif placed.problem and kept_ref(id) in book.refused:
+            age = f"is from {ago(placed.checkpoint.at)}" if placed.checkpoint else "is missing"
+            yield Finding("problem", f"The checkpoint of {id} {age}: {placed.problem}", "af fleet checkpoint")
 
 
 def _settle(farm: Farm, id: str) -> str:

@@ -14,7 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
 from agent_farm.git.git_process import GitError, time_left
-from agent_farm.git.other_machine import needs_room, too_much
+from agent_farm.git.other_machine import NotWhole, needs_room, too_much
 from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.for_home.pieces import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
@@ -42,7 +42,12 @@ def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, m
     """Fetch their refs and history under the names given for them here; only missing objects travel."""
     root = farm.repository.root
     give = msgspec.to_builtins(Give(tuple(refs), tips(root), most_bytes))
-    given = _asked(Given, book, host, "pack_give", give)
+    try:
+        given = _asked(Given, book, host, "pack_give", give)
+    except AgentFarmError as error:
+        if error.code != GitError.code:
+            raise
+        raise _not_whole(host, error) from error
     if given.size > most_bytes:
         raise too_much(host)
     if given.commits.keys() != refs.keys():
@@ -64,8 +69,11 @@ def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, m
         except GitError as error:
             if needs_room(error):
                 raise too_much(host) from error
-            what = f"{host} has not sent the whole history"
-            raise AgentFarmError(what, why=str(error)[:300]) from error
+            raise _not_whole(host, error) from error
+
+
+def _not_whole(host: str, error: AgentFarmError) -> NotWhole:
+    return NotWhole(f"{host} has not sent the whole history", why=error.sentence[:300])
 
 
 def _asked(kind: type[A], book: Book, host: str, verb: str, request: Mapping[str, object]) -> A:

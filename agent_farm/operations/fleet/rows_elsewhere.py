@@ -130,9 +130,9 @@ def _unasked(farm: Farm, placed: Placed, machine: Machine, status: Status) -> St
     """What is known about it, and how old that is. If it had ended, that is final."""
     told = [str(machine.problem)]
     if placed.row:
-        told.append(f"it was {status.state} {_ago(machine.seen_at)}")
+        told.append(f"it was {status.state} {ago(machine.seen_at)}")
     if placed.checkpoint:
-        told.append(f"its last checkpoint was made {_ago(placed.checkpoint.at)}")
+        told.append(f"its last checkpoint was made {ago(placed.checkpoint.at)}")
     if placed.problem:
         told.append(placed.problem)
     state = "unknown"
@@ -143,7 +143,7 @@ def _unasked(farm: Farm, placed: Placed, machine: Machine, status: Status) -> St
     return replace(status, state=state, source="process", reason="; ".join(told))
 
 
-def _ago(at: float) -> str:
+def ago(at: float) -> str:
     seconds = max(0, int(time.time() - at))
     for name, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:

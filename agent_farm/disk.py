@@ -18,8 +18,11 @@ from agent_farm.errors import AgentFarmError, LockTaken
 _POLL_SECONDS = 0.01
 
 
-def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
-    """Readers see the old content or the new one, even after a power cut."""
+def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
+    """Readers see the old content or the new one, even after a power cut.
+
+    Not `lasting`: after a power cut it may be empty, as is right for what is written anew at each start.
+    """
     content = data.encode() if isinstance(data, str) else data
     # a name that no repository can have brought along and no other thread uses
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.{os.getpid()}.tmp")
@@ -29,7 +32,8 @@ def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
             os.fchmod(descriptor, mode)  # the umask may have taken bits away
             file.write(content)
             file.flush()
-            os.fsync(descriptor)
+            if lasting:
+                os.fsync(descriptor)
         os.replace(temporary, path)
     except BaseException as error:  # Ctrl-C too
         with suppress(OSError):
@@ -56,10 +60,14 @@ def read_plain(path: str | Path, *, limit: int) -> bytes:
     device does not block.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    with open(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    descriptor = os.open(path, flags)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        content = file.read(limit + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(limit + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return content

@@ -19,7 +19,7 @@ from agent_farm.typed import make_known
 T = TypeVar("T")
 
 
-def store(file: Path, value: object, *, version: int = 1) -> bytes:
+def store(file: Path, value: object, *, version: int = 1, lasting: bool = True) -> bytes:
     """Write a Struct or a dataclass, whole or not at all, and return the file's new content. Names with
     bytes that are not UTF-8 survive."""
     try:
@@ -28,7 +28,7 @@ def store(file: Path, value: object, *, version: int = 1) -> bytes:
         plain = msgspec.to_builtins(value, enc_hook=os.fspath)
         fields = json.dumps(plain).encode()
     content = _begin(version) + fields.removeprefix(b"{") + b"\n"
-    replace_file(file, content)
+    replace_file(file, content, lasting=lasting)
     return content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket  # `socket` itself takes a millisecond to load, and a probe needs nothing of it
 import errno
 import os
 from collections.abc import Iterable, Iterator
@@ -116,13 +117,14 @@ def _free_block(start: int, count: int, taken: set[int]) -> list[int] | None:
 
 def _is_free(port: int) -> bool:
     """On both local addresses: many development servers listen only on ::1."""
-    import socket  # takes a millisecond, which commands that reserve no ports need not spend
-
-    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    for family, host in ((_socket.AF_INET, "127.0.0.1"), (_socket.AF_INET6, "::1")):
         try:
-            with socket.socket(family, socket.SOCK_STREAM) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe = _socket.socket(family, _socket.SOCK_STREAM)
+            try:
+                probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
                 probe.bind((host, port))
+            finally:
+                probe.close()
         except OSError as error:
             if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # no IPv6 here: nobody listens
                 return False

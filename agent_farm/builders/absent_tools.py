@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
+
+from agent_farm.launch import find_program
 
 # codev's programs, which its roles and protocols name; its own package installs them all
 _ORDERED = re.compile(r"(?:`|^\s*(?:\$ )?)(porch|afx|consult)(?= [a-z-])", re.MULTILINE)
@@ -11,4 +13,5 @@ _ORDERED = re.compile(r"(?:`|^\s*(?:\$ )?)(porch|afx|consult)(?= [a-z-])", re.MU
 
 def absent_tools(text: str | None) -> list[str]:
     """Their names, each once. Prose that only mentions a program does not count."""
-    return sorted({name for name in _ORDERED.findall(text or "") if shutil.which(name) is None})
+    path = os.environ.get("PATH", os.defpath)
+    return sorted({name for name in _ORDERED.findall(text or "") if find_program(name, path) is None})

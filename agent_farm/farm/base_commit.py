@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, NotFound, TimedOut, UsageError, nearest
 from agent_farm.farm.farm import Farm
-from agent_farm.git.divergence import merge_base
 from agent_farm.git.git_process import GitError
 from agent_farm.git.remotes import (
     RemoteBranch,
@@ -102,6 +101,8 @@ def go_on_with(farm: Farm, start: Start, branch: str) -> Start:
             why=f"It is in use in {place}. With --base a builder begins a branch of its own there.",
             hint=as_command("af", "spawn", "--base", branch) + " …",
         )
+    from agent_farm.git.divergence import merge_base  # a new branch needs none
+
     common = merge_base(farm.repository, start.base_commit, tip)
     return Start(start.base, common or start.base_commit, tip, branch)
 

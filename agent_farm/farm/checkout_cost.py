@@ -1,4 +1,4 @@
-"""Measures what a checkout costs, and decides from that whether to keep worktrees ready unasked.
+"""Measures what a checkout costs, and decides from that whether to keep worktrees ready unasked: the pool.
 
 The last few are remembered. The cheapest one counts, and only if it took processor time: checkouts are not
 slow just because the machine is busy with something else.
@@ -17,7 +17,9 @@ from msgspec import Struct
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.own_process import start_af
 
+POOL = ".pool"
 DEAR_SECONDS = 0.3
 _DEAR_PROCESSOR_SECONDS = 0.1
 _REMEMBERED = 3
@@ -48,6 +50,16 @@ def pool_of(farm: Farm) -> Pool:
     if not _is_dear((seconds, processor)):
         return Pool(0, f"{told}; from {DEAR_SECONDS} s on, keeping some ready pays")
     return Pool(_SLOTS, told)
+
+
+def pool_directory(farm: Farm) -> Path:
+    return farm.paths.worktrees / POOL
+
+
+def refill_later(farm: Farm) -> None:
+    """Have another process fill the pool, without waiting for it."""
+    if pool_of(farm).size or pool_directory(farm).is_dir():
+        start_af(farm.root, "pool", "fill")
 
 
 def affordable(farm: Farm, bytes_each: int) -> int:

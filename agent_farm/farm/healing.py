@@ -18,13 +18,13 @@ from agent_farm.farm.restoring import is_restoring, settle_restore
 from agent_farm.farm.waiting import requeue
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_content
 from agent_farm.git.reconnecting import repair_worktree
-from agent_farm.git.worktrees import (
-    belongs_here,
+from agent_farm.git.worktree_removal import (
     bring_back_dropped,
     delete_branch,
     drop_registration,
     drop_worktree,
 )
+from agent_farm.git.worktrees import belongs_here
 from agent_farm.paths import RunPaths
 from agent_farm.ports import release_ports
 from agent_farm.processes import end_runs

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.consent import Request
-from agent_farm.farm.carried_output import declared_output
 from agent_farm.farm.farm import Farm
 from agent_farm.git.ignoring import exclude, ignored_files
 from agent_farm.pane.launchfile import Copy
@@ -49,7 +48,7 @@ def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
     copies = tuple(
         name for name in _ignored(farm, patterns) if name not in links and not name.startswith(shared)
     )
-    output = declared_output(farm, wished["worktree.carry"])
+    output = _output(farm, wished["worktree.carry"])
     carried = tuple(name for name in output if name not in links and not name.startswith(shared))
     there = {"worktree.link": links, "worktree.carry": output}
     notes = tuple(note for key, names in there.items() for note in _nothing(key, wished[key], names))
@@ -76,6 +75,14 @@ def setup_command(farm: Farm) -> str | None:
     if not farm.settings.flag("worktree.submodules"):
         return setup
     return f"{_SUBMODULES} || exit\n{setup}" if setup else _SUBMODULES
+
+
+def _output(farm: Farm, patterns: Sequence[str]) -> tuple[str, ...]:
+    if not patterns:
+        return ()
+    from agent_farm.farm.carried_output import declared_output
+
+    return declared_output(farm, patterns)
 
 
 def _ignored(farm: Farm, patterns: Sequence[str]) -> tuple[str, ...]:

@@ -19,7 +19,16 @@ from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.carried_output import bring_output, declared_output, fitting_output, output_bytes
-from agent_farm.farm.checkout_cost import MOST_TOLD, Pool, affordable, measured, pool_of
+from agent_farm.farm.checkout_cost import (
+    MOST_TOLD,
+    POOL,
+    Pool,
+    affordable,
+    measured,
+    pool_directory,
+    pool_of,
+    refill_later,
+)
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.home import settle_home
@@ -27,21 +36,13 @@ from agent_farm.farm.sparse_directories import require_directories
 from agent_farm.git.checkout import linked_tree
 from agent_farm.git.entries import tree_bytes
 from agent_farm.git.half_made import drop_half_made
+from agent_farm.git.slots import add_slot, move_slot, put_on_new_branch, update_slot
 from agent_farm.git.sparse import widen
-from agent_farm.git.worktrees import (
-    add_slot,
-    drop_registration,
-    list_worktrees,
-    move_slot,
-    put_on_new_branch,
-    require_free,
-    update_slot,
-)
-from agent_farm.own_process import start_af
+from agent_farm.git.worktree_removal import drop_registration
+from agent_farm.git.worktrees import list_worktrees, require_free
 from agent_farm.paths import FarmPaths
 
 FILL_SECONDS = 120.0
-_POOL = ".pool"
 
 
 def take_slot(
@@ -51,7 +52,7 @@ def take_slot(
 
     A slot at another commit is updated: if the base has moved a little, little is written.
     """
-    if not record.new_branch or not pool_directory(farm).is_dir():
+    if not record.new_branch:
         return False
     path = record.worktree_path
     with file_lock(_lock(farm), inherit=True) as pool_lock:
@@ -82,16 +83,9 @@ def take_slot(
     return True
 
 
-def refill_later(farm: Farm) -> None:
-    """Have another process fill the pool, without waiting for it."""
-    if not pool_of(farm).size and not pool_directory(farm).is_dir():
-        return
-    start_af(farm.root, "pool", "fill")
-
-
 def follow_base(root: Path) -> None:
     """For the server, which has no farm open: a user's pull or commit moves the base, too."""
-    if (FarmPaths(root).worktrees / _POOL).is_dir():
+    if (FarmPaths(root).worktrees / POOL).is_dir():
         farm = open_farm(root)
         base = _base(farm)
         if any(held.commit != base for held in _ready(farm).values()):
@@ -259,10 +253,6 @@ def _ready(farm: Farm) -> dict[Path, Held]:
         if held is not None:
             found[slot] = held
     return found
-
-
-def pool_directory(farm: Farm) -> Path:
-    return farm.paths.worktrees / _POOL
 
 
 def _lock(farm: Farm) -> Path:

@@ -43,7 +43,8 @@ from agent_farm.git.keeping import (
 from agent_farm.git.left_locks import drop_builders_locks
 from agent_farm.git.nested import holds_repository
 from agent_farm.git.registrations import registrations
-from agent_farm.git.worktrees import forget_settings, list_worktrees
+from agent_farm.git.worktree_removal import forget_settings
+from agent_farm.git.worktrees import list_worktrees
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
 

@@ -12,7 +12,6 @@ from agent_farm.builders.record import BuilderRecord, stored_record
 from agent_farm.builders.registry import Records
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.builds import before_setup, path_before_builds, stand_before_builds
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
@@ -83,25 +82,29 @@ def start_runtime(
     """
     run = farm.run(record.id)
     make_directory(run.directory)
-    stand_before_builds(farm, record)
+    if _limits_builds(farm):
+        from agent_farm.farm.builds import stand_before_builds
+
+        stand_before_builds(farm, record)
     start = _start(farm, record, chosen, prompt, role_text, resume)
     if start.prompt_file is not None and prompt is not None:
         replace_file(start.prompt_file, prompt)
     if role_text is not None:
-        replace_file(run.role, role_text)
+        replace_file(run.role, role_text, lasting=False)
     launch = chosen.adapter.interactive(start)
     for file in launch.files:
         make_directory(file.path.parent)
-        replace_file(file.path, file.content, mode=file.mode)
+        own = file.path.is_relative_to(run.directory)
+        replace_file(file.path, file.content, mode=file.mode, lasting=not own)
     document = {
         **_launch_document(farm, record, launch),
         "copies": [{"from": str(one.source), "to": str(one.target), "how": one.how} for one in copies],
         "setup": setup,
-        "before_setup": before_setup(farm, record) if setup else [],
+        "before_setup": _before_setup(farm, record) if setup else [],
         "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompt is not None),
         "prompted": prompt is not None,
     }
-    replace_file(run.launch, json.dumps(document, indent=1) + "\n")
+    replace_file(run.launch, json.dumps(document, indent=1) + "\n", lasting=False)
     replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
     farm.tmux.start_session(record.session, argv, cwd=record.worktree_path, window=record.id)
@@ -118,7 +121,10 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
         env.pop(name, None)
     # the pane lacks XDG_*, but `af` has to find the same directories there as its caller
     env |= names_of_user_directories(os.environ)
-    env |= path_before_builds(farm, record, env)
+    if _limits_builds(farm):
+        from agent_farm.farm.builds import path_before_builds
+
+        env |= path_before_builds(farm, record, env)
     return env | {
         "AF_BUILDER_ID": record.id,
         "AF_BRANCH": record.branch,
@@ -128,6 +134,17 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
         "AF_RUN": record.run,
         **({"AF_PORT": str(record.ports[0])} if record.ports else {}),
     }
+
+
+def _limits_builds(farm: Farm) -> bool:
+    """Few farms do, and what limits them takes 3 ms to load."""
+    return farm.settings.number("limits.builds") > 0
+
+
+def _before_setup(farm: Farm, record: BuilderRecord) -> list[str]:
+    from agent_farm.farm.builds import before_setup
+
+    return before_setup(farm, record)
 
 
 def _is_directory_of(top: Path, place: Path) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Unpack
 
@@ -19,6 +20,7 @@ from msgspec import Struct
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
+from agent_farm.git.branch_files import branch_in_files
 from agent_farm.git.git_process import (
     Argument,
     GitError,
@@ -135,18 +137,34 @@ class Checkout(Struct, frozen=True):
     def checked_out(self) -> CheckedOut:
         """What HEAD holds, read without a process if possible."""
         try:
-            text = os.fsdecode(read_plain(self.git_dir / "HEAD", limit=_LONGEST)).strip()
+            held = self._held()
         except OSError as error:
             raise GitError(f"HEAD of {self.path} cannot be read", why=error.strerror) from error
-        if text.startswith(f"ref: {_PREFIX}") and not text.endswith("/.invalid"):
-            return CheckedOut(text.removeprefix(f"ref: {_PREFIX}"), None)
-        if _COMMIT.fullmatch(text):
-            return CheckedOut(None, text)
-        head = self.head()  # references in another format than plain files
-        return CheckedOut(head.branch, head.commit)
+        if held is None:
+            head = self._asked_head()
+            return CheckedOut(head.branch, head.commit)
+        return held
 
     def head(self) -> Head:
-        """The commit that is checked out, and its branch unless HEAD is detached."""
+        """The commit that is checked out, and its branch unless HEAD is detached; read without a process if
+        possible."""
+        held = None
+        with suppress(OSError):
+            held = self._held()
+        if held is not None:
+            commit = held.commit if held.branch is None else branch_in_files(self.common_dir, held.branch)
+            if commit:
+                return Head(commit, held.branch)
+        return self._asked_head()
+
+    def _held(self) -> CheckedOut | None:
+        """What the file says; None if references are kept in another format."""
+        text = os.fsdecode(read_plain(self.git_dir / "HEAD", limit=_LONGEST)).strip()
+        if text.startswith(f"ref: {_PREFIX}") and not text.endswith("/.invalid"):
+            return CheckedOut(text.removeprefix(f"ref: {_PREFIX}"), None)
+        return CheckedOut(None, text) if _COMMIT.fullmatch(text) else None
+
+    def _asked_head(self) -> Head:
         status, output, stderr = self.ask("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
         if status:
             raise_no_head(self.path, stderr.decode("utf-8", "replace"))

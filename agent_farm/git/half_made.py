@@ -61,7 +61,6 @@ def own_content(repository: Repository, path: Path, commit: str) -> list[str]:
 def _unfinished(repository: Repository, path: Path) -> Iterator[Path]:
     """Registrations of this path that git never finished, or whose path it had not written yet.
 
-    git removes its own lock last; before that it writes HEAD and commondir.
     git takes its own lock away at the end; before that it writes HEAD and commondir.
     """
     named = re.compile(re.escape(path.name) + r"\d*")

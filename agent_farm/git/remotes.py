@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_farm.git.asking import all_at_once
 from agent_farm.git.git_process import ask_git, run_git
 from agent_farm.git.repository import Repository
 
@@ -106,6 +105,8 @@ def find_base(repository: Repository, name: str) -> Base:
         "name": partial(ask_git, repository.root, *question),
         "upstreams": partial(_upstreams, repository),
     }
+    from agent_farm.git.asking import all_at_once  # takes 1 ms, and a spawn asks only for upstreams
+
     answers = all_at_once(asked)
     status, output, _ = answers["name"]
     if status:

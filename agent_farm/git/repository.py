@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from agent_farm.errors import NotFound, nearest
+from agent_farm.git.branch_files import branch_in_files
 from agent_farm.git.checkout import Checkout, Head, linked_tree, main_checkout
 from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.locate import locate
@@ -72,6 +73,11 @@ class Repository(Struct, frozen=True):
             return None
         why = stderr.decode("utf-8", "replace").strip()  # git was killed, for example, which is no answer
         raise GitError(f"git could not be asked for the branch {name}", why=why, status=status)
+
+    def has_branch(self, name: str) -> bool:
+        """Whether there is such a local branch; asks git only if its files do not tell."""
+        commit = branch_in_files(self.common_dir, name)
+        return self.branch_commit(name) is not None if commit is None else bool(commit)
 
     def is_valid_branch(self, name: str) -> bool:
         if not name or name == "HEAD" or name.startswith("-") or "\0" in name:

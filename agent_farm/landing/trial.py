@@ -15,7 +15,7 @@ from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.git_process import run_git
-from agent_farm.git.worktrees import drop_registration
+from agent_farm.git.worktree_removal import drop_registration
 
 PLACES = 16  # how many checks can run at the same time
 

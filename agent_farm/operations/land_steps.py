@@ -12,9 +12,9 @@ from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.farm.checkout_cost import refill_later
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.submissions import was_submitted
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.divergence import commit_trees

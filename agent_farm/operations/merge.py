@@ -9,9 +9,9 @@ from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.farm.checkout_cost import refill_later
 from agent_farm.farm.declared_checks import agree_to_checks, checks_of_merge
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.single_merge import Merged, land

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_farm.errors import UsageError
-from agent_farm.farm.checkout_cost import pool_of
-from agent_farm.farm.ready_worktrees import count_ready, drain, fill, planned, pool_directory
+from agent_farm.farm.checkout_cost import pool_directory, pool_of
+from agent_farm.farm.ready_worktrees import count_ready, drain, fill, planned
 from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.operation import Answer, Context, Nothing
 

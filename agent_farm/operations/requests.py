@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import NODEFAULT
 
 from agent_farm.errors import UsageError, nearest
 from agent_farm.operations.operation import Answer, Operation, Request
@@ -27,7 +28,7 @@ def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: 
 
     `lax` accepts numbers written as text, as in a query.
     """
-    required = {one.encode_name for one in msgspec.structs.fields(operation.request) if one.required}
+    required = _required(operation.request)
     given = {name: value for name, value in values.items() if value is not None or name in required}
     make_known(operation.request)
     try:
@@ -36,6 +37,13 @@ def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: 
         raise UsageError(
             f"Invalid arguments for {operation.name}", why=_reason(str(error), operation.request)
         ) from None
+
+
+def _required(request: type[Request]) -> set[str]:
+    """Without `msgspec.structs.fields`, which evaluates the type of each field."""
+    names, defaults = request.__struct_encode_fields__, request.__struct_defaults__
+    with_default = zip(names[len(names) - len(defaults) :], defaults, strict=True)
+    return {*names[: len(names) - len(defaults)], *(name for name, one in with_default if one is NODEFAULT)}
 
 
 def _reason(text: str, request: type[Request]) -> str:

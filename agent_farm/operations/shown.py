@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct, structs
 
@@ -13,8 +13,10 @@ from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import State, Status
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder, list_builders, read_started_status
+
+if TYPE_CHECKING:
+    from agent_farm.farm.git_state import GitState
 
 _Moment = Annotated[float | None, Meta(description="Seconds since 1970, or null if unknown")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +15,7 @@ from agent_farm.builders.config import BuilderType
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, as_farm_error
 from agent_farm.farm.base_commit import choose_start
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.farm.waiting import start_later
-from agent_farm.git.asking import as_asked
 from agent_farm.operations.builders import failures_of
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral
@@ -24,7 +23,6 @@ from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_reservation import config_of, free_name
-from agent_farm.operations.spawn_several import Turn, expand, is_several, preflight_all, turns
 from agent_farm.operations.spawn_steps import make_builder
 
 
@@ -108,18 +106,16 @@ def spawn(context: Context, request: Spawn) -> Iterator[Part]:
         return
     if request.spec is not None and request.item == "all":
         yield from _each_item(context, request)
-    elif not is_several(request):
+    elif not request.is_several:
         plan = preflight(context, request)
         _tell(context, (plan,))
         yield _carry_out(context, plan)
     else:
-        plans = preflight_all(context, expand(request))
+        from agent_farm.operations.spawn_several import carry_out_all, preflight_all
+
+        plans = preflight_all(context, request)
         _tell(context, plans)
-        make = {
-            f"task {number}": partial(_in_turn, context, plan, turn)
-            for number, (plan, turn) in enumerate(zip(plans, turns(len(plans)), strict=True), 1)
-        }
-        for id, found in as_asked(make, workers=STARTS_AT_ONCE):
+        for id, found in carry_out_all(partial(_carry_out, context), plans):
             yield Failure.of(id, found) if isinstance(found, AgentFarmError) else OneOfSeveral(found)
     if not request.dry_run:
         start_later(context.farm)  # room may have become free while builders were queued
@@ -127,7 +123,7 @@ def spawn(context: Context, request: Spawn) -> Iterator[Part]:
 
 def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
     """A builder for each open item, which waits for the work of those before it."""
-    if is_several(request):
+    if request.is_several:
         raise UsageError(
             "--item all cannot be combined with -n, --runtimes or --tasks-file",
             why="It makes several builders.",
@@ -159,14 +155,7 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
         yield OneOfSeveral(found)
 
 
-def _in_turn(context: Context, plan: Plan, turn: Turn) -> Spawned:
-    try:
-        return _carry_out(context, plan, turn)
-    finally:
-        turn.pass_on()  # even if this one failed before its turn came
-
-
-def _carry_out(context: Context, plan: Plan, turn: Turn | None = None) -> Spawned:
+def _carry_out(context: Context, plan: Plan, turn: AbstractContextManager[None] | None = None) -> Spawned:
     if plan.order.dry_run:
         return Spawned(plan=PlanShown.of(context.farm, plan), notes=plan.notes)
     if plan.work.source is None:

@@ -21,8 +21,6 @@ from agent_farm.farm.chosen_runtime import (
 )
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.preparation import Preparation, preparation_of
-from agent_farm.farm.sparse_directories import directories_of, outermost, require_directories
-from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
@@ -60,16 +58,16 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     `issue` is given if it was read already.
     """
     mode, farm = choose_mode(order), context.farm
+    tmux_problem = farm.tmux.problem_soon()
     farm.records()  # heals what a killed spawn left, so that its id and branch are free again
-    problem = farm.tmux.problem()
-    if problem:
-        raise ToolMissing("tmux cannot be used", why=problem)
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
     ground = _ground(context, order)
     fetch = order.fetch or farm.settings.flag("spawn.fetch")
     start = choose_start(farm, ground.base, order.branch, fetch=fetch)
     work, start = find_work(farm, mode, start, name=order.name, issue=issue)
+    if problem := tmux_problem():
+        raise ToolMissing("tmux cannot be used", why=problem)
     given = (context.directory or farm.root) / order.role if order.role else None
     role = choose_role(farm.root, work.type, protocol=work.protocol_name, given=given, no_role=order.no_role)
     role_text = load_role(role) if role else None
@@ -142,6 +140,8 @@ def _ground(context: Context, order: Spawn) -> _Ground:
 
 def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:
     """Starts from its current commit, on whatever branch, without uncommitted files."""
+    from agent_farm.git.changes import tree_state
+
     tree = farm.tree_if_there(first)
     state = tree_state(tree) if tree else None
     if state is None or state.head is None:
@@ -174,6 +174,8 @@ def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:
     """Warns about uncommitted edits to files that the prompt points to: the builder gets committed text."""
     if not work.reads:
         return ()
+    from agent_farm.git.changes import changed_below  # like `tree_state` below: few spawns ask for changes
+
     state = changed_below(farm.repository.persons_checkout(), work.reads)
     paths = (*state.dirty, *state.untracked)
     if not paths:
@@ -198,6 +200,8 @@ def _sparse(farm: Farm, order: Spawn, work: Work, commit: str, subdirectory: str
     names = asked or farm.settings.items("spawn.sparse")
     if not names or "." in asked:
         return ()
+    from agent_farm.farm.sparse_directories import directories_of, outermost, require_directories
+
     chosen = require_directories(farm, commit, names, "--sparse" if asked else "spawn.sparse")
     return outermost([*chosen, *directories_of(farm, commit, work.reads), subdirectory])
 
@@ -206,6 +210,8 @@ def _carries(farm: Farm, start: Start) -> bool:
     """Whether the builder gets this checkout's uncommitted changes, which only fit the commit they are on."""
     if not farm.settings.flag("worktree.uncommitted"):
         return False
+    from agent_farm.git.changes import tree_state
+
     if tree_state(farm.repository.persons_checkout()).clean:
         return False
     if start.tip != farm.repository.head().commit:

@@ -112,6 +112,10 @@ class Spawn(Request):
     ] = None
     yes: Yes = False
 
+    @property
+    def is_several(self) -> bool:
+        return self.tasks is not None or self.copies > 1 or bool(self.runtimes)
+
 
 class ProtocolMode(Struct, frozen=True):
     name: str

@@ -53,7 +53,7 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
     def is_taken(name: Name) -> bool:
         if name.id in records.ids or name.id in elsewhere or farm.paths.worktree(name.id).exists():
             return True
-        return plan.start.existing_branch is None and farm.repository.branch_commit(name.branch) is not None
+        return plan.start.existing_branch is None and farm.repository.has_branch(name.branch)
 
     if plan.work.is_named and is_taken(name := next(plan.work.names())):
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import cycle, pairwise
 from threading import Event
 from typing import Any, TypeVar
@@ -14,11 +15,14 @@ from msgspec.structs import replace
 
 from agent_farm.builders.ids import given_name
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.runtime_start import STARTS_AT_ONCE
+from agent_farm.git.asking import as_asked
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn, choose_mode
 from agent_farm.operations.spawn_work import find_work
 
+A = TypeVar("A")
 P = TypeVar("P")
 
 _MOST = 1000
@@ -26,10 +30,6 @@ _SHOWN = 20
 _FENCE = re.compile(r"\s*(```|~~~)")
 # Fields that are given once for all of them.
 _COMMON = frozenset({"tasks", "copies", "runtimes", "on", "dry_run", "yes"})
-
-
-def is_several(asked: Spawn) -> bool:
-    return asked.tasks is not None or asked.copies > 1 or bool(asked.runtimes)
 
 
 def expand(asked: Spawn) -> list[Spawn]:
@@ -63,13 +63,31 @@ class Turn:
         self._next.set()
 
 
-def turns(count: int) -> list[Turn]:
+def _turns(count: int) -> list[Turn]:
     come = [Event() for _ in range(count + 1)]
     come[0].set()
     return [Turn(mine, next) for mine, next in pairwise(come)]
 
 
-def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
+def carry_out_all(
+    carry_out: Callable[[Plan, Turn], A], plans: Sequence[Plan]
+) -> Iterator[tuple[str, A | AgentFarmError]]:
+    """A few at a time; each is recorded in its turn."""
+
+    def in_turn(plan: Plan, turn: Turn) -> A:
+        try:
+            return carry_out(plan, turn)
+        finally:
+            turn.pass_on()  # even if this one failed before its turn came
+
+    make = {
+        f"task {number}": partial(in_turn, plan, turn)
+        for number, (plan, turn) in enumerate(zip(plans, _turns(len(plans)), strict=True), 1)
+    }
+    return as_asked(make, workers=STARTS_AT_ONCE)
+
+
+def preflight_all(context: Context, asked: Spawn) -> list[Plan]:
     """What is found out for one holds for the next that is the same, or differs in its text or name alone."""
 
     def plan(order: Spawn, last: Plan | None) -> Plan:
@@ -77,7 +95,7 @@ def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
             return preflight(context, order)
         return last if order == last.order else _with_text(context, last, order)
 
-    return all_possible(orders, plan)
+    return all_possible(expand(asked), plan)
 
 
 def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) -> list[P]:

@@ -8,20 +8,18 @@ from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, in_one_line
-from agent_farm.farm.carried_output import carried_files, fitting_output
-from agent_farm.farm.checkout_cost import measured
+from agent_farm.farm.checkout_cost import measured, pool_directory, refill_later
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.preparation import hide_links
-from agent_farm.farm.ready_worktrees import refill_later, take_slot
 from agent_farm.farm.runtime_start import start_runtime
 from agent_farm.farm.waiting import forget_order
-from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.operations.shown import BuilderShown, show_builder, show_started
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.operations.spawn_reservation import reserve, uninterrupted
+from agent_farm.pane.launchfile import Copy
 
 
 def make_builder(
@@ -62,7 +60,7 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, 
     upstream = plan.start.upstream
     # With an upstream no slot is used: its branch would track nothing, and a failure would delete it, whoever
     # made it.
-    if upstream or not take_slot(farm, record, plan.start.tip, plan.preparation.carried, lock):
+    if upstream or not _take_slot(farm, plan, record, lock):
         usual = alone and not plan.order.sparse
         with measured(farm) if usual else nullcontext():  # side by side, it would take longer than usual
             add_worktree(
@@ -77,22 +75,39 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, 
                 sparse=record.sparse,
             )
     if plan.carry:
+        from agent_farm.git.carrying import carry_changes
+
         carry_changes(farm.repository.persons_checkout(), farm.tree(record), sparse=bool(record.sparse))
+
+
+def _take_slot(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> bool:
+    if not pool_directory(farm).is_dir():
+        return False
+    from agent_farm.farm.ready_worktrees import take_slot  # takes 4 ms, and few farms have a pool
+
+    return take_slot(farm, record, plan.start.tip, plan.preparation.carried, lock)
 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
     hide_links(farm, plan.preparation)
-    tree, carried = farm.tree(record), plan.preparation.carried
-    output = carried_files(farm, tree, fitting_output(tree, carried)) if carried else []
     start_runtime(
         farm,
         record,
         plan.chosen,
         prompt=plan.work.prompt,
         role_text=plan.role_text,
-        copies=[*output, *plan.preparation.files(record.worktree_path)],
+        copies=[*_output(farm, plan, record), *plan.preparation.files(record.worktree_path)],
         setup=plan.preparation.setup,
     )
+
+
+def _output(farm: Farm, plan: Plan, record: BuilderRecord) -> list[Copy]:
+    if not plan.preparation.carried:
+        return []
+    from agent_farm.farm.carried_output import carried_files, fitting_output
+
+    tree = farm.tree(record)
+    return carried_files(farm, tree, fitting_output(tree, plan.preparation.carried))
 
 
 def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:

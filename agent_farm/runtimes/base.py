@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from msgspec import structs
 
 from agent_farm.disk import replace_file
 from agent_farm.errors import ToolMissing, UsageError, nearest, there_are
-from agent_farm.launch import Launch, is_no_option
+from agent_farm.launch import Launch, find_program, is_no_option
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
@@ -117,7 +116,7 @@ class RuntimeAdapter(ABC):
     ) -> tuple[str, ...] | None:
         """The argv prefix that starts it: the configured command, else its binary on the PATH in `env`."""
         words = tuple(command) if command else (self.binary_name,)
-        found = shutil.which(words[0], path=env.get("PATH", os.defpath))
+        found = find_program(words[0], env.get("PATH", os.defpath))
         if found is None and not command:
             return self.cli.bundled()
         return (os.path.abspath(found), *words[1:]) if found else None

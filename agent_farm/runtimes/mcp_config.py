@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,6 +91,8 @@ def config_directory(name: str, *, env: Mapping[str, str] | None = None) -> Iter
     try:
         yield directory
     finally:
+        import shutil  # takes 2 ms, and a start removes none
+
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -10,9 +10,6 @@ from pathlib import Path
 from agent_farm.consent import HINT, Request, named_files, not_agreed, remember
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
-from agent_farm.runtimes.acp_config import AcpRuntime
-from agent_farm.runtimes.executables.shipped import EXECUTABLES
-from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtime
 from agent_farm.settings import Settings
 
 
@@ -45,6 +42,9 @@ def repository_program(root: Path, name: str) -> Request | None:
     """The program behind a runtime that the repository declares in agent_runtime.json."""
     if name in ADAPTERS:
         return None
+    from agent_farm.runtimes.acp_config import AcpRuntime  # no runtime of ours needs these
+    from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtime
+
     runtime = load_external_runtime(root, name)
     if isinstance(runtime, AcpRuntime):
         return Request(f"{FILE_NAME} {name}", runtime.shown, named_files(root, shlex.join(runtime.acp)))
@@ -59,5 +59,9 @@ def agree_by_name(root: Path, name: str) -> None:
     The name of one that af ships says nothing about what a repository has put in its place.
     """
     program = repository_program(root, name) if name in adapter_names(root) else None
-    if program and name not in EXECUTABLES:
+    if program is None:
+        return
+    from agent_farm.runtimes.executables.shipped import EXECUTABLES
+
+    if name not in EXECUTABLES:
         remember(root, [program])

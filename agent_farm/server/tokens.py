@@ -37,7 +37,7 @@ def mint_builder_token(runs: Path, builder_id: str) -> str:
     token = new_token()
     file = builder_token_file(runs, builder_id)
     make_directory(file.parent)
-    store(file, _Kept(hash_token(token)))
+    store(file, _Kept(hash_token(token)), lasting=False)
     return token
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -39,6 +40,18 @@ class TmuxServer(Struct, frozen=True):
             oldest = ".".join(map(str, _OLDEST))
             return f"{answer.out.strip()} is older than {oldest}: {install_command()}"
         return None
+
+    def problem_soon(self) -> Callable[[], str | None]:
+        """Begins to ask; the answer is waited for when it is wanted."""
+        found = list[str | None]()
+        asking = Thread(target=lambda: found.append(self.problem()), daemon=True)
+        asking.start()
+
+        def answer() -> str | None:
+            asking.join()
+            return found[0]
+
+        return answer
 
     def start_session(
         self,

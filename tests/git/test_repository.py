@@ -183,7 +183,7 @@ def test_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the repository is, its files say; what they hold is git's to tell."""
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ToolMissing, match="not installed"):
-        find_repository(repo).head()
+        find_repository(repo).resolve_commit("HEAD")
 
 
 UNUSUAL = [

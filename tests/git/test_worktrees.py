@@ -13,15 +13,8 @@ from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.git_process import GitError
 from agent_farm.git.repository import find_repository
-from agent_farm.git.worktrees import (
-    add_worktree,
-    belongs_here,
-    branch_checked_out_at,
-    delete_branch,
-    drop_registration,
-    drop_worktree,
-    list_worktrees,
-)
+from agent_farm.git.worktree_removal import delete_branch, drop_registration, drop_worktree
+from agent_farm.git.worktrees import add_worktree, belongs_here, branch_checked_out_at, list_worktrees
 from tests.gitrepo import commit_files, git, make_repo
 from tests.waiting import wait_until
 

@@ -8,12 +8,13 @@ from functools import partial
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import is_locked, stale_temporaries
+from agent_farm.farm.checkout_cost import pool_directory
 from agent_farm.farm.checks.finding import Finding, partly_written
 from agent_farm.farm.ending import forget_secrets, has_secrets
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
-from agent_farm.farm.ready_worktrees import half_made_slots, pool_directory, remove_half_made_slots
+from agent_farm.farm.ready_worktrees import half_made_slots, remove_half_made_slots
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.left_locks import left_locks
 from agent_farm.launch import as_command

@@ -27,7 +27,8 @@ from agent_farm.farm.trash import drop_empty_place, is_empty_place, list_kept, n
 from agent_farm.git.keeping import LOCKED, unlock
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.landing_targets import landing_targets
-from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_registration, list_worktrees
+from agent_farm.git.worktree_removal import delete_branch, drop_registration
+from agent_farm.git.worktrees import branch_checked_out_at, list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.paths import user_state_directory
 from agent_farm.processes import processes_of_runs

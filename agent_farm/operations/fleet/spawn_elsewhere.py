@@ -38,7 +38,7 @@ from agent_farm.operations.for_home.placed_builders import Place
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.spawn import OneOfSeveral, Part, Spawned
 from agent_farm.operations.spawn_request import Spawn
-from agent_farm.operations.spawn_several import all_possible, expand, is_several
+from agent_farm.operations.spawn_several import all_possible, expand
 from agent_farm.operations.spawn_work import Work
 from agent_farm.server.launching import ensure_server
 
@@ -64,14 +64,14 @@ def spawn_there(context: Context, order: Spawn, host: str) -> Iterator[Part]:
     if host != FLEET and read_book(farm).cluster is None:
         read_book(farm).machine(host)
     require_consent(farm.root, farm.settings.requests(["env.pass"]), yes=order.yes, ask=context.ask)
-    orders = expand(order) if is_several(order) else [order]
+    orders = expand(order) if order.is_several else [order]
     plan = partial(want, context)
-    wanted = all_possible(orders, plan) if is_several(order) else [plan(order, None)]
+    wanted = all_possible(orders, plan) if order.is_several else [plan(order, None)]
     for note in dict.fromkeys(note for one in wanted for note in one.start.notes):
         context.tell(note)
     keep_apart(farm.repository)
     spawn = partial(_spawn, context, Placings(context), host)
-    if not is_several(order):
+    if not order.is_several:
         yield spawn(wanted[0])
     else:
         make = {f"task {n}": partial(spawn, one) for n, one in enumerate(wanted, 1)}

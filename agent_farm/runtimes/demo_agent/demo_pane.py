@@ -144,10 +144,14 @@ class _Agent:
         self.line.say("  2. no")
         draft, self.line.draft = self.line.draft, bytearray()
         try:
-            return self._yes_or_no()
-        finally:
-            self.line.draft = draft
+            answer = self._yes_or_no()
+        except Interrupted:
             self._hooks.report("PostToolUse", tool_name="ask")
+            raise
+        finally:  # its terminal may also be gone: then the question is still open
+            self.line.draft = draft
+        self._hooks.report("PostToolUse", tool_name="ask")
+        return answer
 
     def _yes_or_no(self) -> bool:
         while True:

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 from agent_farm.errors import UsageError
+from agent_farm.uncancelled import to_its_end
 
 GUARD = Path(__file__).with_name("guard.py")
 GRACE_SECONDS = 3.0
@@ -77,7 +78,7 @@ async def run_guarded(
     except OSError as error:
         return Ended(cannot_start=str(error))
     except asyncio.CancelledError:
-        await asyncio.shield(_close_started(starting))
+        await to_its_end(_close_started(starting))
         raise
     feeder = asyncio.create_task(_feed(guard.process.stdin, command.given))
     stopped, timed_out = None, False
@@ -88,7 +89,7 @@ async def run_guarded(
         timed_out = True
     finally:
         feeder.cancel()
-        await asyncio.shield(guard.close())
+        await to_its_end(guard.close())
     return guard.ended(timed_out=timed_out, stopped=stopped)
 
 
@@ -116,32 +117,32 @@ class _Guard:
 
     @classmethod
     async def start(cls, command: Command, on_error: Callable[[str], None] | None) -> _Guard:
-        lifeline_end, lifeline = os.pipe()
-        stdout, stderr, status = pipes = [await _Pipe.open() for _ in range(3)]
-        _widen(stdout.far_end)
-        words = (str(lifeline_end), str(status.far_end), str(command.grace), str(command.scratch or ""))
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(GUARD), *words, *command.argv),
-                cwd=command.cwd,
-                env=dict(command.env),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=stdout.far_end,
-                stderr=stderr.far_end,
-                pass_fds=(lifeline_end, status.far_end, *_HELD.get()),
-                start_new_session=True,
-            )
-        except BaseException as error:
-            os.close(lifeline)
-            for pipe in pipes:
-                pipe.close()
-            if isinstance(error, ValueError):  # NUL in an argument or in the environment
+        with ExitStack() as theirs, ExitStack() as ours:
+            lifeline_end, lifeline = os.pipe()
+            theirs.callback(os.close, lifeline_end)
+            ours.callback(os.close, lifeline)
+            pipes = list[_Pipe]()
+            for _ in range(3):
+                pipes.append(await _Pipe.open())
+                theirs.callback(os.close, pipes[-1].far_end)
+                ours.callback(pipes[-1].close)
+            stdout, stderr, status = pipes
+            _widen(stdout.far_end)
+            words = (str(lifeline_end), str(status.far_end), str(command.grace), str(command.scratch or ""))
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", str(GUARD), *words, *command.argv),
+                    cwd=command.cwd,
+                    env=dict(command.env),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=stdout.far_end,
+                    stderr=stderr.far_end,
+                    pass_fds=(lifeline_end, status.far_end, *_HELD.get()),
+                    start_new_session=True,
+                )
+            except ValueError as error:  # NUL in an argument or in the environment
                 raise UsageError("A word of its command or environment contains NUL") from error
-            raise
-        finally:
-            os.close(lifeline_end)
-            for pipe in pipes:
-                os.close(pipe.far_end)
+            ours.pop_all()
         return cls(process, lifeline, (stdout, stderr, status), command.grace, on_error)
 
     async def read(self, on_line: OnLine) -> str | None:

@@ -30,7 +30,7 @@ from agent_farm.sessions.retention import conversation_home
 from agent_farm.sessions.runtime_choice import Choice
 from agent_farm.sessions.session import Session
 from agent_farm.sessions.system_prompt import compose_system_prompt
-from agent_farm.sessions.uncancelled import finished_result
+from agent_farm.uncancelled import finished_result
 
 if TYPE_CHECKING:
     from agent_farm.server.callers import Tokens

@@ -36,8 +36,8 @@ from agent_farm.sessions.session import (
     SpawnerResult,
     refused,
 )
-from agent_farm.sessions.uncancelled import finish, finished_result
 from agent_farm.sessions.waiting_line import Place, Queue
+from agent_farm.uncancelled import finish, finished_result
 
 _MOST_UNCOUNTED = 10_000
 

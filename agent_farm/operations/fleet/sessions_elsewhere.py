@@ -27,7 +27,7 @@ from agent_farm.sessions.other_machines import Order
 from agent_farm.sessions.records import session_place, session_take_back
 from agent_farm.sessions.runner import failed
 from agent_farm.sessions.session import Observer, Progress, Session
-from agent_farm.sessions.uncancelled import finish, finished_result
+from agent_farm.uncancelled import finish, finished_result
 
 T = TypeVar("T")
 

@@ -17,6 +17,15 @@ async def finish(task: asyncio.Task[Any]) -> None:
             await asyncio.shield(task)
 
 
+async def to_its_end(work: Coroutine[Any, Any, object]) -> None:
+    """Do the work whole; who is cancelled in the meantime, however often, learns of it afterwards."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    finally:
+        await finish(task)
+
+
 async def finished_result(work: Coroutine[Any, Any, T]) -> T:
     task = asyncio.create_task(work)
     await finish(task)

@@ -76,7 +76,11 @@ def post(
     """A connection on which the request was sent; `begun` gets the response."""
     address = ensure_server(root)
     connection = http.client.HTTPConnection("localhost", address.port, timeout=BEGIN_SECONDS)
-    connection.request("POST", path, body, {**caller_headers(root, address, environ or {}), **headers})
+    try:
+        connection.request("POST", path, body, {**caller_headers(root, address, environ or {}), **headers})
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -43,9 +43,7 @@ def start_server(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> 
     env = server_environment(environ, declared_variables(root))
     _wait_for_the_last_one(files)
     with ExitStack() as stack:
-        sockets = open_port(root, files)
-        for opened in sockets:
-            stack.enter_context(opened)
+        sockets = open_port(root, files, stack)
         address = ServerAddress(sockets[0].getsockname()[1], files.token, time.time())
         store_address(files, address)  # whoever sees the lock held reads the right port
         lock = stack.enter_context(file_lock(files.lock, wait=2))
@@ -64,17 +62,17 @@ def _wait_for_the_last_one(files: ServerFiles) -> None:
         raise AgentFarmError("The last server has not ended yet", hint="af butler stop --now") from error
 
 
-def open_port(root: Path, files: ServerFiles) -> list[socket.socket]:
+def open_port(root: Path, files: ServerFiles, until: ExitStack) -> list[socket.socket]:
     """The farm's port (the configured one, else the one it had before, else a reserved one), and the ports of
-    butlers that have their own."""
+    butlers that have their own; `until` closes them, also where one of them is taken."""
     from agent_farm.sessions.butlers import load_all_butlers
 
     own, *others = load_all_butlers(root)
-    sockets = _listen(own.port) if own.port else _farms_port(root, files)
+    sockets = [*map(until.enter_context, _listen(own.port) if own.port else _farms_port(root, files))]
     taken = {opened.getsockname()[1] for opened in sockets}
     for port in dict.fromkeys(one.port for one in others if one.port):
         if port not in taken:
-            sockets += _listen(port)
+            sockets += map(until.enter_context, _listen(port))
     return sockets
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_farm.disk import make_directory
+from agent_farm.server import client
+from agent_farm.server.address import ServerAddress, require_token, server_files
 from agent_farm.server.stopping import stop_server
 from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
@@ -83,3 +89,21 @@ def test_what_is_no_message_is_told_and_ends_nothing(farm: Path, bridge: Bridge)
         say(bridge, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     call(bridge, 3, "state_list")
     assert heard(bridge)["result"]["structuredContent"] == {"version": 1, "state": {}}
+
+
+def test_a_request_that_breaks_off_leaves_no_connection_open(
+    farm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`af mcp` stays: what it does not close is open for as long as it runs."""
+    files = server_files(farm)
+    make_directory(files.address.parent)
+    require_token(files)
+    with socket.create_server(("127.0.0.1", 0)) as ending, ThreadPoolExecutor(1) as aside:
+        address = ServerAddress(ending.getsockname()[1], files.token, time.time())
+        monkeypatch.setattr(client, "ensure_server", lambda root: address)
+        before = os.listdir("/dev/fd")
+        aside.submit(lambda: ending.accept()[0].close())
+        with pytest.raises(ConnectionError) as lost:
+            client.post(farm, "/mcp", b"x" * 50_000_000, {})
+        assert os.listdir("/dev/fd") == before
+    assert lost.tb  # which keeps alive what was not closed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, DamagedFile, TimedOut
+from agent_farm.loopback import listen
 from agent_farm.paths import user_state_directory
 from agent_farm.ports import reserve_ports
 from agent_farm.runtimes import ADAPTERS, get_adapter
@@ -193,6 +195,20 @@ def test_two_farms_have_two_ports_and_a_taken_port_is_left_alone(farm: Path, tmp
             ensure_server(other)
     finally:
         stop_server(other, now=True)
+
+
+def test_a_start_that_fails_keeps_no_port(farm: Path) -> None:
+    """`af mcp` asks for the server again and again, and tells why there is none."""
+    own, (port,) = "codev/roster/{}/butler.toml", reserve_ports(farm, "(test)", 1)
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        taken = somebody.getsockname()[1]
+        ports = {"health": port, "mail": taken}
+        commit_files(farm, {own.format(name): f"[butler]\nport = {its}\n" for name, its in ports.items()})
+        with pytest.raises(AgentFarmError, match=f"Port {taken} is taken") as refused:
+            ensure_server(farm)
+        for opened in listen(port):
+            opened.close()
+    assert refused.tb  # which keeps alive what was not closed
 
 
 def test_its_environment_is_clean(farm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

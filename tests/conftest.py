@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +49,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "visit" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test need not be looked through after each of them."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """What a test leaves open is its own failure, and not that of a later test in which it is collected."""
+    yield
+    left: list[str] = []
+    if isinstance(item, pytest.Function):
+        item.funcargs.clear()
+    with pytest.MonkeyPatch.context() as ours:
+        ours.setattr(sys, "unraisablehook", lambda found: left.append(_described(found)))
+        gc.collect()
+    assert not left, "\n".join(left)
+
+
+def _described(found: sys.UnraisableHookArgs) -> str:
+    """With PYTHONTRACEMALLOC=20, also where it was made."""
+    made = tracemalloc.get_object_traceback(found.object)
+    return "\n".join([f"{found.object!r}: {found.exc_value}", *(made.format() if made else ())])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -130,6 +130,29 @@ def test_a_run_that_leaves_a_process_fails(tmp_path: Path) -> None:
     assert f"assert ['{left}'] == []" in done.stdout
 
 
+def test_what_a_test_leaves_open_is_its_own_failure(tmp_path: Path) -> None:
+    """It would be that of a later one: whichever runs when Python collects a cycle that holds it."""
+    done = run_inner(
+        tmp_path,
+        "import socket, pytest\n"
+        "pytestmark = pytest.mark.filterwarnings('error')\n"
+        "class Cycle:\n"
+        "    def __init__(self):\n"
+        "        self.itself, self.open = self, socket.socket()\n"
+        "@pytest.fixture\n"
+        "def given():\n"
+        "    return Cycle()\n"
+        "def test_before(): pass\n"
+        "def test_leaves_it(): Cycle()\n"
+        "def test_between(): pass\n"
+        "def test_was_given_it(given): pass\n"
+        "def test_after(): pass\n",
+    )
+    failed = re.findall(r"^ERROR test_inner.py::(\w+)", done.stdout, re.MULTILINE)
+    assert failed == ["test_leaves_it", "test_was_given_it"], done.stdout
+    assert "unclosed <socket.socket" in done.stdout
+
+
 def test_a_failure_is_not_run_again() -> None:
     """A flaky test has found a bug; running it again would hide it. CI looks once more, and shows both."""
     for name in ("Makefile", "pyproject.toml"):

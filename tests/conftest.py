@@ -59,15 +59,22 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """What a test leaves open is its own failure, and not that of a later test in which it is collected."""
+    """What a test leaves open is its own failure, and not that of a later test in which it is collected.
+
+    One that failed before it closed what it had open has failed already.
+    """
     yield
     left: list[str] = []
     if isinstance(item, pytest.Function):
         item.funcargs.clear()
+    has_failed = hasattr(sys, "last_value")
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):  # they hold its variables
+        if hasattr(sys, name):
+            delattr(sys, name)
     with pytest.MonkeyPatch.context() as ours:
         ours.setattr(sys, "unraisablehook", lambda found: left.append(_described(found)))
         gc.collect()
-    assert not left, "\n".join(left)
+    assert has_failed or not left, "\n".join(left)
 
 
 def _described(found: sys.UnraisableHookArgs) -> str:

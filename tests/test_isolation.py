@@ -146,6 +146,9 @@ def test_what_a_test_leaves_open_is_its_own_failure(tmp_path: Path) -> None:
         "def test_leaves_it(): Cycle()\n"
         "def test_between(): pass\n"
         "def test_was_given_it(given): pass\n"
+        "def test_fails_before_it_closes_it():\n"
+        "    one = socket.socket()\n"
+        "    assert one is None\n"
         "def test_after(): pass\n",
     )
     failed = re.findall(r"^ERROR test_inner.py::(\w+)", done.stdout, re.MULTILINE)

@@ -58,9 +58,9 @@ class Farm(Struct, frozen=True):
         for error in records.unreadable.values():
             self.tell(f"{error.sentence}; run {error.hint}")
         if any(record.state == "creating" for record in records.values()):
-            from agent_farm.farm.healing import settle_interrupted
+            from agent_farm.farm.healing import settle_interrupted_starts
 
-            settled = settle_interrupted(self, records)
+            settled = settle_interrupted_starts(self, records)
             for one in settled:
                 self.tell(one.text)
             if settled:

@@ -24,7 +24,7 @@ from agent_farm.git.changes import Operation, TreeState, tree_state
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
 from agent_farm.git.git_process import git_deadline
-from agent_farm.git.landings import Landing, Question, read_landings
+from agent_farm.git.landed_answers import LandedAnswer, LandedQuestion, landed_answers
 from agent_farm.git.remotes import Upstream, upstreams_of
 
 # A watched status must be fast; what was not read in time is shown with its age.
@@ -83,7 +83,7 @@ class _Compared(Struct):
     bases: Mapping[str, str | None] = field(default_factory=dict)
     apart: Mapping[str, Divergence | None] = field(default_factory=dict)
     follows: Mapping[str, Upstream] = field(default_factory=dict)
-    landings: Mapping[str, Landing] = field(default_factory=dict)
+    answers: Mapping[str, LandedAnswer] = field(default_factory=dict)
 
 
 def git_states(
@@ -204,10 +204,14 @@ def _compare(
 
     tips = {id: there(some) for id, some in names.items()}
     questions = {
-        id: Question(some, there([*targets[bases[id]], *merged[id]])) for id, some in tips.items() if some
+        id: LandedQuestion(some, there([*targets[bases[id]], *merged[id]]))
+        for id, some in tips.items()
+        if some
     }
-    before = {id: Landing(state.landed, state.landed_of, state.landed_at) for id, state in remembered.items()}
-    compared.landings = read_landings(repository, questions, before, seconds=until - time.monotonic())
+    before = {
+        id: LandedAnswer(state.landed, state.landed_of, state.landed_at) for id, state in remembered.items()
+    }
+    compared.answers = landed_answers(repository, questions, before, seconds=until - time.monotonic())
 
 
 def _seen(tree: TreeState, now: float, look: str, whole: str) -> GitState:
@@ -238,7 +242,7 @@ def _joined(record: BuilderRecord, seen: GitState, compared: _Compared) -> GitSt
     # if a commit was made between the two looks, the comparison is about an older one
     same = compared.heads.get(record.id) == seen.commit
     apart = compared.apart.get(record.id) if same else None
-    landing = (compared.landings.get(record.id) if same else None) or Landing()
+    landing = (compared.answers.get(record.id) if same else None) or LandedAnswer()
     follows = compared.follows.get(record.base)
     return replace(
         seen,

@@ -32,20 +32,22 @@ from agent_farm.processes import end_runs
 _NAMED = 5  # how many of somebody's files a message names
 
 
-class Settled(Struct, frozen=True):
+class SettledStart(Struct, frozen=True):
     """What became of a builder whose spawn was interrupted; unchanged if not `done`."""
 
     text: str
     done: bool = True
 
 
-def settle_interrupted(farm: Farm, records: Mapping[str, BuilderRecord], *, wait: float = 0) -> list[Settled]:
+def settle_interrupted_starts(
+    farm: Farm, records: Mapping[str, BuilderRecord], *, wait: float = 0
+) -> list[SettledStart]:
     """Finish or undo every builder whose maker is dead; says what was done.
 
     The maker and its git children hold the builder's lock; while one of them lives, the builder is left
     alone.
     """
-    done = list[Settled]()
+    done = list[SettledStart]()
     for record in records.values():
         if record.state != "creating":
             continue
@@ -56,13 +58,15 @@ def settle_interrupted(farm: Farm, records: Mapping[str, BuilderRecord], *, wait
     return done
 
 
-def _try_to_settle(farm: Farm, record: BuilderRecord) -> list[Settled]:
+def _try_to_settle(farm: Farm, record: BuilderRecord) -> list[SettledStart]:
     """A builder that cannot be settled (because the disk is full, say) must not block other commands."""
     try:
-        return [Settled(text) for text in _settle(farm, record)]
+        return [SettledStart(text) for text in _settle(farm, record)]
     except (AgentFarmError, OSError) as error:
         why = in_one_line(error)
-        return [Settled(f"{record.id}: its start was interrupted and cannot be undone: {why}", done=False)]
+        return [
+            SettledStart(f"{record.id}: its start was interrupted and cannot be undone: {why}", done=False)
+        ]
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> list[str]:

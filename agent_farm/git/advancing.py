@@ -34,8 +34,8 @@ def advance(
     """Make the move; uncommitted changes stay.
 
     The caller holds the lock for landings, and git inherits it (`fds`). What is about to happen is written
-    down first, so that `settle_interrupted` can undo or finish it after a kill. `hooks` is the directory of
-    the repository's own hooks; its `reference-transaction` may refuse the move.
+    down first, so that `settle_interrupted_move` can undo or finish it after a kill. `hooks` is the
+    directory of the repository's own hooks; its `reference-transaction` may refuse the move.
     """
     changes = changes_between(checkout, move.before, move.after)
     settled = True

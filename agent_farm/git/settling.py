@@ -51,7 +51,7 @@ class Move(Struct, frozen=True, forbid_unknown_fields=True):
     mark: _Text = field(default_factory=_new_mark)
 
 
-class Settled(Struct, frozen=True):
+class SettledMove(Struct, frozen=True):
     """Whether the branch had moved, and the files that were left because somebody changed them."""
 
     move: Move
@@ -99,7 +99,7 @@ def read_move(checkout: Checkout) -> Move | None:
         return None
 
 
-def settle_interrupted(checkout: Checkout) -> Settled | None:
+def settle_interrupted_move(checkout: Checkout) -> SettledMove | None:
     """The caller holds the lock for landings, so that none is under way."""
     move = read_move(checkout)
     if move is None:
@@ -113,7 +113,7 @@ def settle_interrupted(checkout: Checkout) -> Settled | None:
     return settled
 
 
-def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: bool = True) -> Settled:
+def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: bool = True) -> SettledMove:
     """Finish or undo `move`, under the lock of the index.
 
     Without `kept_lock` somebody may have changed the index in the meantime. `at_once` means that git stopped
@@ -129,7 +129,7 @@ def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: b
         wanted = {path: since[path].after if path in since else old.before for path, old in changes.items()}
     left = _Files(checkout, changes, wanted, head == move.after, 1 if at_once else _BLOCK).restore()
     landed = head == move.after or _has_landed(checkout, move)
-    return Settled(move, landed, tuple(sorted(left)))
+    return SettledMove(move, landed, tuple(sorted(left)))
 
 
 def _has_landed(checkout: Checkout, move: Move) -> bool:

@@ -12,7 +12,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.checks.finding import Finding, partly_written
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.settling import half_written, read_move, settle_interrupted
+from agent_farm.git.settling import half_written, read_move, settle_interrupted_move
 from agent_farm.git.worktrees import every_checkout
 from agent_farm.landing.place import landing_lock, landing_lock_path
 from agent_farm.landing.train.landing_journal import Store
@@ -74,5 +74,5 @@ def _remove(farm: Farm, path: Path) -> str:
 
 def _settle(farm: Farm, checkout: Checkout) -> str:
     with landing_lock(farm, checkout):
-        settled = settle_interrupted(checkout)
+        settled = settle_interrupted_move(checkout)
     return settled.told if settled else "it has been settled in the meantime"

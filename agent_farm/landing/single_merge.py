@@ -16,7 +16,7 @@ from agent_farm.farm.own_events import note
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.landing_hooks import HookRefused, Hooks, find_hooks
 from agent_farm.git.merging import MergeConflicts, NoFastForward, Strategy, merge_commit
-from agent_farm.git.settling import settle_interrupted
+from agent_farm.git.settling import settle_interrupted_move
 from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock, landing_place, require_base
 from agent_farm.landing.review import LandingReview
@@ -70,7 +70,7 @@ def land(
         with ExitStack() as held:
             lock = held.enter_context(landing_lock(farm, checkout, tell=tell))
             record = held.enter_context(hold(farm, record.id))
-            if settled := settle_interrupted(checkout):
+            if settled := settle_interrupted_move(checkout):
                 notes.append(f"A merge was cut short before: {settled.told}")
             head = checkout.head()
             require_base(farm, record, checkout, head, here=here)

@@ -10,7 +10,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.git.advancing import advance
 from agent_farm.git.changes import tree_state
 from agent_farm.git.merging import Work, replay
-from agent_farm.git.settling import Move, settle_interrupted
+from agent_farm.git.settling import Move, settle_interrupted_move
 from agent_farm.landing.arrival import arrived_base, base_of, commits_of
 from agent_farm.landing.place import landing_lock
 from agent_farm.launch import as_command
@@ -50,7 +50,7 @@ def move_onto(farm: Farm, record: BuilderRecord, ground: Ground) -> tuple[str, s
     """Move its branch and files; returns the tip before and after. MergeConflicts changes nothing."""
     tree = farm.tree(record)
     with landing_lock(farm, tree) as lock:
-        settle_interrupted(tree)
+        settle_interrupted_move(tree)
         state = tree_state(tree, each_file=True)
         status = as_command("git", "-C", tree.path, "status")
         if not state.clean:

@@ -23,7 +23,7 @@ from agent_farm.operations.land_steps import Part as LandPart
 from agent_farm.operations.landing_queue import LandingQueue
 from agent_farm.operations.operation import Answer, Context, Failure, Request, exit_code_of
 from agent_farm.operations.prune import Removal, WouldRemove
-from agent_farm.operations.settled import Settled, remove_settled
+from agent_farm.operations.remove_decided import RemoveDecided, remove_decided
 
 
 class Keep(Request):
@@ -132,4 +132,4 @@ def _require_landed(record: BuilderRecord, landing: LandingQueue) -> None:
 def _remove(
     context: Context, comparison: Comparison, dry_run: bool, record: BuilderRecord
 ) -> Removal | WouldRemove:
-    return remove_settled(context, record, Settled(record.id, comparison.tips, dry_run))
+    return remove_decided(context, record, RemoveDecided(record.id, comparison.tips, dry_run))

@@ -10,7 +10,7 @@ from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import WorktreeMismatch
 from agent_farm.git.landed import have_landed
-from agent_farm.git.settling import settle_interrupted
+from agent_farm.git.settling import settle_interrupted_move
 from agent_farm.landing.place import landing_lock
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Move, Queue, Store
@@ -50,7 +50,7 @@ def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
     with suppress(WorktreeMismatch):  # the worktree it was to land in is gone
         checkout = checkout_of(farm, queue)
         with landing_lock(farm, checkout, tell=context.tell):
-            settle_interrupted(checkout)
+            settle_interrupted_move(checkout)
             return (
                 have_landed(farm.repository, [move.after], [checkout.head().commit], timeout=_SECONDS) is True
             )

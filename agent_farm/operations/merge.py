@@ -20,7 +20,7 @@ from agent_farm.operations.builders import BuilderIds, Yes, choose_all, describe
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, Request
 from agent_farm.operations.prune import Removal
-from agent_farm.operations.settled import Settled, remove_settled
+from agent_farm.operations.remove_decided import RemoveDecided, remove_decided
 from agent_farm.shield import Shield
 
 How = Annotated[
@@ -165,7 +165,7 @@ def _remove(context: Context, landed: Merged) -> Removal | Kept:
     if landed.left_behind:
         return Kept(landed.id, "some of its work is not committed", _commit(landed.id))
     try:
-        found = remove_settled(context, context.farm.require_exact(landed.id), Settled(landed.id))
+        found = remove_decided(context, context.farm.require_exact(landed.id), RemoveDecided(landed.id))
     except Unreachable as error:
         return Kept(landed.id, error.sentence, f"af status {landed.id}", certain=not error.began)
     except AgentFarmError as error:

@@ -16,7 +16,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm import placing_again
 from agent_farm.farm.checkpointing import make_checkpoint
 from agent_farm.farm.farm import open_farm
-from agent_farm.farm.healing import settle_interrupted
+from agent_farm.farm.healing import settle_interrupted_starts
 from agent_farm.farm.runtime_start import _is_directory_of
 from agent_farm.git.checkpoint_making import checkpoint_ref, hold_worktree
 from tests.conftest import Af
@@ -55,7 +55,7 @@ def test_what_went_on_here_stays_when_it_is_placed_here(
         patch.setattr(placing_again, "remove_traces", lambda *given: None)
         with pytest.raises(AgentFarmError, match="No space"):
             place()
-    assert [one.done for one in settle_interrupted(farm, farm.registry.read())] == [True]
+    assert [one.done for one in settle_interrupted_starts(farm, farm.registry.read())] == [True]
     assert all(path.is_file() for path in run.of_the_work), "one that was killed"
     place()
     assert git(one.repo, "rev-parse", one.branch) == tip

@@ -104,7 +104,7 @@ def test_merge(working: Working, there: There, way: str, tmp_path: Path) -> None
 
 def test_merge_and_prune(working: Working, there: There, way: str, tmp_path: Path) -> None:
     """From its landing on: what comes before is the same without --prune."""
-    killing = kill(there, way, "remove_settled", tmp_path)
+    killing = kill(there, way, "remove_decided", tmp_path)
     first = LANDS if way == "home" else 1
     found = list(working.merge_at_each_step(killing, "--prune", first=first))
     assert {done for _, done in found} == {True, False} or way != "home"

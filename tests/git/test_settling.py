@@ -11,7 +11,7 @@ from agent_farm.errors import DamagedFile
 from agent_farm.git.checkout import Checkout, main_checkout
 from agent_farm.git.index_lock import index_lock
 from agent_farm.git.repository import find_repository
-from agent_farm.git.settling import Move, next_index, read_move, settle_interrupted, write_move
+from agent_farm.git.settling import Move, next_index, read_move, settle_interrupted_move, write_move
 from tests.gitrepo import commit_files, git, make_repo, write_files
 
 ODD = 'odd "name"\nof\ttwo lines \udce9'
@@ -78,13 +78,13 @@ def test_every_kind_of_change_is_taken_back(repo: Path) -> None:
     before = everything(repo)
     checkout = begun(repo)
     assert everything(repo) != before
-    settled = settle_interrupted(checkout)
+    settled = settle_interrupted_move(checkout)
     assert settled is not None
     assert (settled.landed, settled.left) == (False, ())
     assert everything(repo) == before
     assert not index_lock(checkout).exists()
     assert read_move(checkout) is None
-    assert settle_interrupted(checkout) is None
+    assert settle_interrupted_move(checkout) is None
 
 
 @pytest.mark.parametrize("size", [0, 512, 1024])
@@ -93,7 +93,7 @@ def test_what_was_written_in_part_is_taken_back(repo: Path, size: int) -> None:
     checkout = begun(repo)
     for name in ("text", "new/deep/file"):
         os.truncate(repo / name, size)
-    settle_interrupted(checkout)
+    settle_interrupted_move(checkout)
     assert everything(repo) == before
 
 
@@ -102,7 +102,7 @@ def test_what_was_only_removed_yet_comes_back(repo: Path) -> None:
     checkout = begun(repo)
     for name in ("text", "link", "file/now a directory", "dir"):
         (repo / name).unlink()
-    settle_interrupted(checkout)
+    settle_interrupted_move(checkout)
     assert everything(repo) == before
 
 
@@ -113,7 +113,7 @@ def test_where_the_branch_has_moved_the_index_follows(repo: Path, lock_is_kept: 
     if not lock_is_kept:  # somebody removed it, as git advises, and staged something
         index_lock(checkout).unlink()
         git(repo, "add", "same")
-    settled = settle_interrupted(checkout)
+    settled = settle_interrupted_move(checkout)
     assert settled is not None
     assert settled.landed
     assert git(repo, "status", "--porcelain", "-uall") == ("M same" if lock_is_kept else "M  same")
@@ -133,7 +133,7 @@ def test_what_somebody_does_after_it_has_landed_does_not_take_it_back(repo: Path
     before = everything(repo)
     checkout = main_checkout(find_repository(repo))
     write_move(checkout, move)
-    settled = settle_interrupted(checkout)
+    settled = settle_interrupted_move(checkout)
     assert settled is not None
     assert settled.landed
     assert everything(repo) == before
@@ -144,7 +144,7 @@ def test_what_a_person_wrote_stays_and_is_named(repo: Path, branch_moved: bool) 
     checkout = begun(repo, branch_moved=branch_moved)
     own = {"text": "a person's\n", "new/deep/file": "n\n" * 3, "file/beside": "own\n", "new/beside": "own\n"}
     write_files(repo, own)
-    settled = settle_interrupted(checkout)
+    settled = settle_interrupted_move(checkout)
     assert settled is not None
     assert {"text", "new/deep/file"} <= set(settled.left)
     assert {name: (repo / name).read_text() for name in own} == own
@@ -163,7 +163,7 @@ def test_a_parent_that_became_a_link_leads_nowhere(repo: Path, tmp_path: Path) -
     (repo / "new/deep").rmdir() if (repo / "new/deep").exists() else None
     (repo / "new").rmdir() if (repo / "new").exists() else None
     (repo / "new").symlink_to(outside)
-    settle_interrupted(checkout)
+    settle_interrupted_move(checkout)
     assert (outside / "deep/file").exists()
     assert (repo / "new").is_symlink()
 
@@ -174,4 +174,4 @@ def test_a_damaged_note_is_refused_by_name(repo: Path, content: str) -> None:
     file = checkout.git_dir / "agent-farm-merge.json"
     file.write_text(content)
     with pytest.raises(DamagedFile, match=r"agent-farm-merge\.json"):
-        settle_interrupted(checkout)
+        settle_interrupted_move(checkout)

@@ -14,7 +14,7 @@ from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.healing import settle_interrupted
+from agent_farm.farm.healing import settle_interrupted_starts
 from agent_farm.farm.locks import hold, lock_of
 from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.restoring import is_restoring
@@ -45,7 +45,7 @@ def check_interrupted_spawns(farm: Farm) -> Iterator[Finding]:
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> str:
-    settled = settle_interrupted(farm, {record.id: record}, wait=_GIT_SECONDS)
+    settled = settle_interrupted_starts(farm, {record.id: record}, wait=_GIT_SECONDS)
     text = "; ".join(one.text for one in settled)
     if not all(one.done for one in settled):
         raise AgentFarmError(text)

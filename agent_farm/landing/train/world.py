@@ -20,7 +20,7 @@ from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Making, MergeConflicts, Review, Work
 from agent_farm.git.patches import changed_paths
 from agent_farm.git.settling import Move as GitMove
-from agent_farm.git.settling import settle_interrupted
+from agent_farm.git.settling import settle_interrupted_move
 from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
@@ -191,7 +191,7 @@ class FarmWorld:
         hooks = self._hooks()
         what = ", ".join(move.ids)[:300]
         with landing_lock(self.farm, self.checkout, tell=self.tell) as lock, Shield() as shield:
-            settle_interrupted(self.checkout)
+            settle_interrupted_move(self.checkout)
             if self.head() != move.before:
                 return False
             step = GitMove(what, queue.into, move.before, move.after)
@@ -219,7 +219,7 @@ class FarmWorld:
 
     def has_landed(self, queue: Queue, move: Move) -> bool:
         with landing_lock(self.farm, self.checkout, tell=self.tell):
-            settle_interrupted(self.checkout)
+            settle_interrupted_move(self.checkout)
             making = Making(self.farm.repository, Work(move.after, "", ""), "merge", None, Review(), False)
             return making.contains(self.head(), move.after)
 

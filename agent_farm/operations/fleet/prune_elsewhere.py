@@ -28,8 +28,8 @@ from agent_farm.operations.for_home.copied_builders import Withdraw, Withdrawn
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there
+from agent_farm.operations.remove_decided import RemoveDecided
 from agent_farm.operations.restore import Restored
-from agent_farm.operations.settled import Settled
 
 
 def prune(
@@ -55,12 +55,12 @@ def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | W
     return _removed(context, book, id, ask, dry_run=request.dry_run)
 
 
-def remove_settled_there(context: Context, asked: Settled) -> Removal | WouldRemove:
+def remove_decided_there(context: Context, asked: RemoveDecided) -> Removal | WouldRemove:
     book = read_book(context.farm)
     host = book.builders[asked.id].host
 
     def ask() -> Pruned:
-        document = call(book, host, "remove_settled", to_builtins(asked), tell=context.tell)
+        document = call(book, host, "remove_decided", to_builtins(asked), tell=context.tell)
         return answer_of(Pruned, document, host)
 
     found = _removed(context, book, asked.id, ask, dry_run=asked.dry_run)

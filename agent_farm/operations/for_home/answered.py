@@ -47,9 +47,9 @@ from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
 from agent_farm.operations.for_home.placed_builders import Place, placed
 from agent_farm.operations.operation import Answer, document
 from agent_farm.operations.prune import Pruned, Removal
+from agent_farm.operations.remove_decided import RemoveDecided, remove_decided_here
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.restore import Restore
-from agent_farm.operations.settled import Settled, remove_settled_here
 from agent_farm.operations.table import MODULES, load
 from agent_farm.own_files import require_own_directory
 from agent_farm.paths import user_state_directory
@@ -225,8 +225,8 @@ def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer
     return found
 
 
-def _settled(farm: Farm, asked: Settled) -> Pruned:
-    found = remove_settled_here(farm, farm.require_exact(asked.id), asked)
+def _remove_decided(farm: Farm, asked: RemoveDecided) -> Pruned:
+    found = remove_decided_here(farm, farm.require_exact(asked.id), asked)
     return Pruned((found,)) if isinstance(found, Removal) else Pruned((), (found.id,))
 
 
@@ -240,7 +240,9 @@ _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
         context_for_home(farm, told), msgspec.convert(request, Restore)
     ),
     "withdraw": lambda farm, request, told: withdrawn(farm, msgspec.convert(request, Withdraw)),
-    "remove_settled": lambda farm, request, told: _settled(farm, msgspec.convert(request, Settled)),
+    "remove_decided": lambda farm, request, told: _remove_decided(
+        farm, msgspec.convert(request, RemoveDecided)
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from agent_farm.operations.prune import Removal, WouldRemove
 _AT_WORK = ("working", "preparing", "waiting", "limited")
 
 
-class Settled(Struct, frozen=True):
+class RemoveDecided(Struct, frozen=True):
     """`compared`: if another builder is kept, the commits at which all were compared. Then everything this
     one has goes to the trash; otherwise, work that has not landed keeps it from being removed."""
 
@@ -26,20 +26,20 @@ class Settled(Struct, frozen=True):
     dry_run: bool = False
 
 
-def remove_settled(context: Context, record: BuilderRecord, asked: Settled) -> Removal | WouldRemove:
+def remove_decided(context: Context, record: BuilderRecord, asked: RemoveDecided) -> Removal | WouldRemove:
     """Works on whichever machine it is. Refused while it is working, and if it has committed since."""
     farm = context.farm
     if farm.paths.fleet.exists():
         from agent_farm.operations.fleet.elsewhere import elsewhere_of  # only needed with a fleet
 
         if elsewhere_of(farm, record.id):
-            from agent_farm.operations.fleet.prune_elsewhere import remove_settled_there
+            from agent_farm.operations.fleet.prune_elsewhere import remove_decided_there
 
-            return remove_settled_there(context, asked)
-    return remove_settled_here(farm, record, asked)
+            return remove_decided_there(context, asked)
+    return remove_decided_here(farm, record, asked)
 
 
-def remove_settled_here(farm: Farm, record: BuilderRecord, asked: Settled) -> Removal | WouldRemove:
+def remove_decided_here(farm: Farm, record: BuilderRecord, asked: RemoveDecided) -> Removal | WouldRemove:
     what, discard = f"{record.id} was not removed", bool(asked.compared)
     state = read_status(farm, record).state
     if state in _AT_WORK:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.landings import Landing, Question, read_landings
+from agent_farm.git.landed_answers import LandedAnswer, LandedQuestion, landed_answers
 from agent_farm.git.repository import find_repository
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
@@ -61,18 +61,18 @@ def test_a_branch_on_a_remote_has_landed(spawn: Spawn, repo: Path) -> None:
 def test_an_answer_is_remembered_until_a_commit_is_another(spawn: Spawn, repo: Path) -> None:
     tip, target = forked(repo)
     repository = find_repository(repo)
-    questions = {"one": Question((tip,), (target,))}
+    questions = {"one": LandedQuestion((tip,), (target,))}
 
-    def read(remembered: dict[str, Landing], seconds: float) -> Landing | None:
-        return read_landings(repository, questions, remembered, seconds=seconds).get("one")
+    def read(remembered: dict[str, LandedAnswer], seconds: float) -> LandedAnswer | None:
+        return landed_answers(repository, questions, remembered, seconds=seconds).get("one")
 
     asked = read({}, 60)
     assert asked is not None
     assert asked.landed is False
     # an answer that only the memory can have given
-    known = Landing(True, asked.asked_of, 1.0)
+    known = LandedAnswer(True, asked.asked_of, 1.0)
     assert read({"one": known}, 60) == known
-    assert read({"one": Landing(True, "others", 1.0)}, 60) != known
+    assert read({"one": LandedAnswer(True, "others", 1.0)}, 60) != known
     assert read({}, 0) is None
 
 

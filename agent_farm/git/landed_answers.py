@@ -1,4 +1,4 @@
-"""Whether builders' commits have landed, for many builders and in limited time.
+"""What landed.py answers for many builders, in limited time: whether their commits have landed.
 
 One builder takes about twenty questions to git. So an answer is remembered with the commits that it is
 about, and asked for again only when the builder's commits or a target's have changed.
@@ -18,7 +18,7 @@ from agent_farm.git.asking import Asking
 from agent_farm.git.repository import Repository
 
 
-class Landing(Struct, frozen=True):
+class LandedAnswer(Struct, frozen=True):
     """`landed` is None if it is not known; `asked_of` identifies the commits that the question was about."""
 
     landed: bool | None = None
@@ -26,7 +26,7 @@ class Landing(Struct, frozen=True):
     at: float = 0.0
 
 
-class Question(Struct, frozen=True):
+class LandedQuestion(Struct, frozen=True):
     """Whether everything up to `tips` has landed on one of `targets`; all of them are commits."""
 
     tips: tuple[str, ...]
@@ -37,13 +37,13 @@ class Question(Struct, frozen=True):
         return " ".join((*self.tips, "-", *self.targets))
 
 
-def read_landings(
+def landed_answers(
     repository: Repository,
-    questions: Mapping[str, Question],
-    remembered: Mapping[str, Landing],
+    questions: Mapping[str, LandedQuestion],
+    remembered: Mapping[str, LandedAnswer],
     *,
     seconds: float,
-) -> dict[str, Landing]:
+) -> dict[str, LandedAnswer]:
     """By builder id, as in `questions`; builders for which there was no time are missing."""
     until = time.monotonic() + seconds
     answers = {
@@ -55,34 +55,38 @@ def read_landings(
         return answers
     answers |= _plain(repository, {id: questions[id] for id in questions.keys() - answers.keys()}, seconds)
     # those not asked for the longest come first, so that whoever is left out now has its turn next time
-    order = sorted(questions.keys() - answers.keys(), key=lambda id: remembered.get(id, Landing()).at)
+    order = sorted(questions.keys() - answers.keys(), key=lambda id: remembered.get(id, LandedAnswer()).at)
     return answers | _compared(repository, {id: questions[id] for id in order}, until)
 
 
-def _plain(repository: Repository, questions: Mapping[str, Question], seconds: float) -> dict[str, Landing]:
+def _plain(
+    repository: Repository, questions: Mapping[str, LandedQuestion], seconds: float
+) -> dict[str, LandedAnswer]:
     """Answers that need no comparison of content, in one call for all builders with the same targets."""
     from agent_farm.git.landed import landed_plainly  # a status with nothing new to ask does not load it
 
-    answers = dict[str, Landing]()
+    answers = dict[str, LandedAnswer]()
     for targets in {question.targets for question in questions.values()}:
         tips = {id: question.tips for id, question in questions.items() if question.targets == targets}
         with suppress(AgentFarmError):  # no answer in time
             found = landed_plainly(repository, tips, targets, timeout=seconds)
             now = time.time()
-            answers |= {id: Landing(landed, questions[id].name, now) for id, landed in found.items()}
+            answers |= {id: LandedAnswer(landed, questions[id].name, now) for id, landed in found.items()}
     return answers
 
 
-def _compared(repository: Repository, questions: Mapping[str, Question], until: float) -> dict[str, Landing]:
+def _compared(
+    repository: Repository, questions: Mapping[str, LandedQuestion], until: float
+) -> dict[str, LandedAnswer]:
     from agent_farm.git.landed import have_landed
 
-    begun = dict[str, Landing]()
+    begun = dict[str, LandedAnswer]()
 
-    def compare(id: str) -> Landing:
+    def compare(id: str) -> LandedAnswer:
         question, left = questions[id], until - time.monotonic()
-        begun[id] = Landing(None, question.name, time.time())  # it had its turn, whatever the result
+        begun[id] = LandedAnswer(None, question.name, time.time())  # it had its turn, whatever the result
         landed = have_landed(repository, question.tips, question.targets, timeout=left)
-        return Landing(landed, question.name, time.time())
+        return LandedAnswer(landed, question.name, time.time())
 
     answers = Asking({id: partial(compare, id) for id in questions}, until=until).answers()
     return dict(begun) | answers

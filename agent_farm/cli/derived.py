@@ -15,7 +15,7 @@ from agent_farm.cli.fields import BY_FIELD, argument, fields_of, is_argument, op
 from agent_farm.cli.options import asker, current_directory, current_farm, json_option
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.cli.progress import Progress
-from agent_farm.errors import UsageError
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.requests import read_request
@@ -73,8 +73,8 @@ def command_of(
     """The command of a verb, named by its last word or by `name`, described by its summary or by `help`.
 
     Each field becomes a parameter, as in `fields.py`; `words`, `short` and `metavars` change its names, and
-    `complete` says what Tab offers. `params` replaces derived parameters (None: leaves one out), `also` adds
-    the terminal's own. An option named in `others` runs another verb instead.
+    errors call it by `words`. `complete` says what Tab offers. `params` replaces derived parameters (None:
+    leaves one out), `also` adds the terminal's own. An option named in `others` runs another verb instead.
     """
     operation, own, offers = load(way.verb), params or {}, {**BY_FIELD, **(complete or {})}
 
@@ -93,10 +93,22 @@ def command_of(
         name or way.verb.rpartition("_")[2],
         context_settings=context_settings,
         params=[*shown, *filters, json_option()],
-        callback=partial(_called, way, others or {}, shown),
+        callback=partial(_in_own_words, words or {}, partial(_called, way, others or {}, shown)),
         help=help or operation.text,
         epilog=epilog,
     )
+
+
+def _in_own_words(words: Mapping[str, str], call: Callable[..., int], /, **values: Any) -> int:
+    """An error of the verb names its fields: those that have another name here get it."""
+    try:
+        return call(**values)
+    except AgentFarmError as error:
+        if words:
+            from agent_farm.operations.field_words import in_words
+
+            in_words(error, words, words.__getitem__)
+        raise
 
 
 def _called(

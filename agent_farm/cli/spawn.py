@@ -187,7 +187,7 @@ spawn = command_of(
         ),
         click.Option(["--attach"], is_flag=True, help="Attach to the builder right away."),
     ],
-    words={"copies": "-n"},
+    words={"copies": "-n", "tasks": "--tasks-file"},
     short={"project": "-p"},
     metavars={
         "project": "ID",

@@ -235,6 +235,18 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
         return self.collect(parts)
 
 
+def with_parts(answer: Any, change: Callable[[Any], Any]) -> Any:
+    """The answer with `change` applied to itself and each of its parts."""
+    changed: dict[str, Any] = {}
+    for name in answer.__struct_fields__:
+        value = getattr(answer, name)
+        if isinstance(value, msgspec.Struct):
+            changed[name] = change(value)
+        elif isinstance(value, tuple):
+            changed[name] = tuple(change(one) if isinstance(one, msgspec.Struct) else one for one in value)
+    return change(msgspec.structs.replace(answer, **changed) if changed else answer)
+
+
 def document(answer: Answer) -> dict[str, Any]:
     """The JSON of an answer, the same at every door."""
     return {"version": 1, **part_document(answer)}

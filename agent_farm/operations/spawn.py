@@ -125,7 +125,7 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
     """A builder for each open item, which waits for the work of those before it."""
     if request.is_several:
         raise UsageError(
-            "--item all cannot be combined with -n, --runtimes or --tasks-file",
+            "--item all cannot be combined with --copies, --runtimes or --tasks",
             why="It makes several builders.",
             hint="af spawn --help",
         )

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_farm.builders.ids import given_name
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.git.asking import as_asked
 from agent_farm.operations.operation import Context
@@ -99,11 +99,16 @@ def preflight_all(context: Context, asked: Spawn) -> list[Plan]:
 
 
 def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) -> list[P]:
-    """The plan for each, or a UsageError that lists what is wrong; `plan` also gets the previous plan."""
+    """The plan for each, or a UsageError that lists what is wrong; `plan` also gets the previous plan.
+
+    What needs consent is asked for first, as for one: each door has its own way to give it.
+    """
     plans, wrong = list[P](), list[str]()
     for number, order in enumerate(orders, 1):
         try:
             plans.append(plan(order, plans[-1] if plans else None))
+        except ConsentNeeded:
+            raise
         except AgentFarmError as error:
             wrong.append(f"task {number}: {error.sentence}")
     if wrong:

@@ -14,7 +14,7 @@ import msgspec
 
 from agent_farm.errors import TimedOut
 from agent_farm.farm.farm import open_farm
-from agent_farm.operations.operation import Answer, Context, Operation, document
+from agent_farm.operations.operation import Answer, Context, Operation
 from agent_farm.paths import FarmPaths
 from agent_farm.server.callers import Caller
 from agent_farm.sessions.running_butlers import RunningButlers
@@ -55,13 +55,14 @@ def context_for(
 
 async def answer_to(
     operation: Operation[Any, Any], context: Context, request: Any, heard: Heard | None = None
-) -> dict[str, Any]:
-    """The document of the answer; an expected error is raised. `heard` gets parts on another thread."""
+) -> Answer:
+    """An expected error is raised. `heard` gets parts on another thread."""
     if operation.serve is not None:
-        return document(await operation.serve(context, request))
+        found: Answer = await operation.serve(context, request)
+        return found
     if operation.waits:
-        return document(await _wait(operation, context, request))
-    return document(await _in_thread(operation, context, request, heard))
+        return await _wait(operation, context, request)
+    return await _in_thread(operation, context, request, heard)
 
 
 async def _wait(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from agent_farm.errors import UsageError
-from agent_farm.operations.operation import Operation, part_document
+from agent_farm.operations.operation import Operation, document, part_document
 from agent_farm.operations.requests import list_fields, read_request
 from agent_farm.server.answering import Heard, Tell, answer_to, context_for
 from agent_farm.server.answers import answer_error, body_of, encode, error_document, expected, refuse
@@ -40,7 +40,7 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
         asked: Any, tell: Tell = lambda text: None, heard: Heard | None = None
     ) -> dict[str, Any]:
         context = context_for(butlers, caller, tell, whole_ids=True)(operation)
-        return await answer_to(operation, context, asked, heard)
+        return document(await answer_to(operation, context, asked, heard))
 
     try:
         data = await body_of(request, MOST_BYTES)

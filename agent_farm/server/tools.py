@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
@@ -12,7 +13,8 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import CallerKind, Operation
+from agent_farm.operations.field_words import in_words
+from agent_farm.operations.operation import CallerKind, Failure, Operation, document, with_parts
 from agent_farm.operations.requests import answer_schema, read_request, request_schema
 from agent_farm.operations.table import offered
 from agent_farm.server.answering import OpenContext, answer_to
@@ -57,9 +59,10 @@ async def call_tool(
     try:
         _require_allowed(operation, arguments)
         request = read_request(operation, arguments, lax=True)
-        found = await answer_to(operation, open_context(operation), request)
+        answer = await answer_to(operation, open_context(operation), request)
+        found = document(with_parts(answer, partial(_part_for_programs, operation)))
     except Exception as error:
-        return _failed(_for_programs(expected(error, name), operation, arguments))
+        return _failed(_for_programs(expected(error, name), operation, _named(arguments)))
     text = json.dumps(found, ensure_ascii=False)
     if (plain := as_utf8(text)) != text:
         found = json.loads(plain)
@@ -80,15 +83,27 @@ def _require_allowed(operation: Operation[Any, Any], arguments: Mapping[str, Any
             raise UsageError(f"Invalid arguments for {operation.name}", why=why)
 
 
-def _for_programs(
-    error: AgentFarmError, operation: Operation[Any, Any], arguments: Mapping[str, Any]
-) -> AgentFarmError:
-    """Says who can approve, and by which command."""
-    if not isinstance(error, ConsentNeeded):
-        return error
+def _part_for_programs(operation: Operation[Any, Any], part: Any) -> Any:
+    """What failed of several is said like what fails alone."""
+    if not isinstance(part, Failure):
+        return part
+    return Failure.of(part.id, _for_programs(part.error, operation, [part.id]))
+
+
+def _named(arguments: Mapping[str, Any]) -> list[str]:
     ids = arguments.get("ids")
     words = [arguments.get("id"), arguments.get("name"), *(ids if isinstance(ids, list) else ())]
-    named = [one for one in words if isinstance(one, str)]
+    return [one for one in words if isinstance(one, str)]
+
+
+def _for_programs(
+    error: AgentFarmError, operation: Operation[Any, Any], named: Sequence[str]
+) -> AgentFarmError:
+    """Names fields as arguments of the tool, and says who can approve, and by which command."""
+    if error.hint and error.hint.endswith(" --help"):
+        error.hint = None
+    if not isinstance(error, ConsentNeeded):
+        return in_words(error, operation.request.__struct_fields__, str)
     return ConsentNeeded(
         error.what,
         why="No tool can approve that: ask the repository's user to read it and approve it once.",

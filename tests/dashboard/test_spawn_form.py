@@ -190,3 +190,24 @@ def test_an_error_offers_what_the_page_can_do(visit: Open, idle: str, af: Af) ->
     )
     one.page.click(f"main .error >> text=Merge {idle} …")
     assert one.page.is_checked("dialog [name=here]")
+
+
+def test_several_tasks_are_refused_in_the_words_of_the_page_and_agreed_to_like_one(
+    visit: Open, shop: Path, dashboard: Dashboard
+) -> None:
+    one = opened_form(visit(), "tasks")
+    one.expect("400")
+    one.expect("409")
+    one.page.fill("#spawn-tasks", '{"task": "a", "issue": "1"}\n{"task": "b"}')
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector("form .error >> text=task 1: ")
+    said = one.page.inner_text("form .error")
+    assert "task text, “Issue”" in said
+    assert "--" not in said
+    (shop / "agent-farm.toml").write_text('[worktree]\nsetup = "touch ran"\n')
+    one.page.fill("#spawn-tasks", "One\n\nTwo")
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector("form .error >> text=touch ran")
+    one.page.click("text=Agree and spawn")
+    one.page.wait_for_selector("text=2 made.", timeout=60000)
+    assert len(dashboard.get("/api/status")["builders"]) == 2

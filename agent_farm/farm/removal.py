@@ -122,17 +122,11 @@ def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
 
 def _decide(farm: Farm, seen: Mapping[str, tuple[Leaving, Kept, _Seen]]) -> Found:
     """Stores everything that a restore needs, and makes a ref for what git would forget."""
-    lonely = lonely_commits(
-        farm.repository,
-        {
-            id: LeavingTree(
-                look.tree,
-                kept.record.branch,
-                [name for name in (one.evidence.head, one.evidence.tip) if name],
-            )
-            for id, (one, kept, look) in seen.items()
-        },
-    )
+    trees = {
+        id: LeavingTree(look.tree, kept.record.branch, [*filter(None, (one.evidence.head, one.evidence.tip))])
+        for id, (one, kept, look) in seen.items()
+    }
+    lonely = lonely_commits(farm.repository, trees)
     found: Found = {}
     for id, (one, kept, look) in seen.items():
         try:

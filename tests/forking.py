@@ -25,14 +25,15 @@ ROOMS = ("cli", "operations", "farm", "landing", "git", "tmux", "builders")
 
 
 class Forks:
-    """The process that is forked, in this environment, from here on until `end`."""
+    """The process that is forked, in this environment, from here on until `end`. `python` is what its forks
+    take for their interpreter."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], python: str | Path = sys.executable) -> None:
         self._begun_with = _read_at_start(environment)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
+                [python, "-m", "tests.forking", str(theirs.fileno())],
                 cwd=Path(__file__).parents[1],
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -26,9 +26,10 @@ Check = Callable[[Farm], Iterator[Finding]]
 
 def _check_placed(farm: Farm) -> Iterator[Finding]:
     if farm.paths.fleet.exists():
-        from agent_farm.operations.fleet.half_placed import check_placed  # few farms have a fleet
+        from agent_farm.operations.fleet.half_placed import check_placed, check_slots  # few farms have one
 
         yield from check_placed(farm)
+        yield from check_slots(farm)
 
 
 class Found(Answer):

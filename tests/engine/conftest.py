@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.engine.held import Held
-from tests.engine.engines import Cluster, Under, plain_here, plain_over_ssh
+from tests.engine.engines import Cluster, Under, cluster_in, plain_here, plain_over_ssh
 from tests.fleet.conftest import machines
 
 __all__ = ["machines"]  # the fixture of machines over ssh
@@ -18,18 +18,11 @@ WHY = "ray is not installed: pip install -e '.[fleet]'"
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, home: Path, short: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A head here, which takes no builders; `join` makes machines. All of it has ended when the test has."""
+def cluster(tmp_path: Path, home: Path, short: Path) -> Iterator[Cluster]:
     if NO_RAY:
         pytest.skip(WHY)
-    runtime = short / "r"
-    runtime.mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    made = Cluster(tmp_path / "machines", short, runtime)
-    try:
+    with cluster_in(tmp_path, short) as made:
         yield made
-    finally:
-        made.end()
 
 
 @pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ssh", "ray"))])

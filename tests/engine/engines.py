@@ -10,10 +10,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from agent_farm.engine.child import answer_here
 from agent_farm.engine.contract import Engine
@@ -25,6 +27,7 @@ from agent_farm.ssh.connection import ask
 from agent_farm.ssh.ssh_url import Address
 from tests.conftest import Af, end_processes, end_tmux_servers
 from tests.fleet.machines import Node as SshNode
+from tests.own_python import OwnPython
 
 LOOPBACK = "127.0.0.1"
 AF = Path(sys.executable).with_name("af")
@@ -68,6 +71,19 @@ class Node:
     home: Path
     sockets: Path
     runtime: Path
+    python: OwnPython
+
+    @property
+    def directory(self) -> Path:
+        return self.home
+
+    def runs(self, *argv: str | Path) -> None:
+        """Whatever is asked there from now on is asked of this program."""
+        self.python.runs("fleet answer", *argv)
+
+    def is_sound(self) -> None:
+        """Its program is `af` again."""
+        self.python.is_sound()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -132,14 +148,15 @@ class Cluster:
         (home / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")
         runtime = self.short / str(len(self.nodes))  # Ray adds much to it for its sockets
         runtime.mkdir()
-        one = self.nodes[name] = Node(name, home, Path(tempfile.mkdtemp(dir=self.short)), runtime)
+        sockets, python = Path(tempfile.mkdtemp(dir=self.short)), OwnPython.at(home / "python")
+        one = self.nodes[name] = Node(name, home, sockets, runtime, python)
         return one
 
     def join(self, name: str, *, slots: int) -> Node:
         """By the line that `af fleet up` prints, as the user of that machine."""
         node = self.nodes.get(name) or self.machine(name)
-        words = ("fleet", "join", self.address, "--name", name, "--slots", str(slots))
-        node.run(str(AF), *words, input=token_file().read_text())
+        words = ("-m", "agent_farm", "fleet", "join", self.address, "--name", name, "--slots", str(slots))
+        node.run(str(node.python.path), *words, input=token_file().read_text())
         return node
 
     def lose(self, name: str) -> Node:
@@ -176,6 +193,20 @@ class Cluster:
             for place in (node.sockets, node.runtime):
                 shutil.rmtree(place, ignore_errors=True)
         shutil.rmtree(self.runtime, ignore_errors=True)
+
+
+@contextmanager
+def cluster_in(directory: Path, short: Path) -> Iterator[Cluster]:
+    """A head here, which takes no builders; `join` makes machines. All of it ends with the block."""
+    runtime = short / "r"
+    runtime.mkdir()
+    made = Cluster(directory / "machines", short, runtime)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        try:
+            yield made
+        finally:
+            made.end()
 
 
 def free_port() -> int:

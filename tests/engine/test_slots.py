@@ -17,10 +17,11 @@ from agent_farm.errors import AgentFarmError, NoRoom, Unreachable
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book
 from agent_farm.fleet.calling import slot_name
+from agent_farm.operations.doctor import doctor, doctor_fix
 from agent_farm.operations.fleet.draining import FleetDrain, fleet_drain
-from agent_farm.operations.fleet.held_slots import hold_again, hold_slot
+from agent_farm.operations.fleet.held_slots import hold_again, hold_slot, names_lock
 from agent_farm.operations.fleet.server_keeping import keep_fleet
-from agent_farm.operations.operation import Context
+from agent_farm.operations.operation import Context, Nothing
 from agent_farm.operations.prune import Prune, prune
 from agent_farm.operations.restore import Restore, restore
 from agent_farm.operations.spawn import spawn
@@ -36,7 +37,7 @@ def plain(tmp_path: Path, repo: Path, short: Path, monkeypatch: pytest.MonkeyPat
     runtime = short / "plain"
     runtime.mkdir()
     node = Machines(tmp_path / "machines", runtime, runtime).machine("n1")
-    made = Plain({"n1": PlainMachine(lambda data, seconds: answer_here(data, seconds, node.environment), 1)})
+    made = Plain({"n1": PlainMachine(lambda *asked: iter(list(answer_here(*asked, node.environment))), 1)})
     monkeypatch.setattr("agent_farm.engine.held.Held", lambda address, tls: made)
     with edit_book(open_farm(repo)) as held:
         held[0] = Book(held[0].farm, cluster=Cluster("127.0.0.1:1"))
@@ -92,6 +93,28 @@ def test_a_slot_of_no_builder_is_let_go_of(one_there: Farm, plain: Plain) -> Non
         held[0] = Book(book.farm, book.machines, cluster=book.cluster)
     plain.held.update({slot_name(book, "cut-short", 7): "n1"})
     assert hold_slot(one_there, "b", 2, "fleet") == "n1"
+
+
+def test_doctor_finds_slots_of_no_builder(one_there: Farm, plain: Plain) -> None:
+    """Of one that was never recorded, and of one whose removal was recorded; others' stay."""
+    book, context = read_book(one_there), Context(one_there)
+    with edit_book(one_there) as held:
+        removed = {"gone": structs.replace(book.builders["a"], term=2)}
+        held[0] = Book(book.farm, book.machines, dict(book.builders), removed=removed, cluster=book.cluster)
+    kept = {slot_name(book, "a", 1), f"{book.farm}.session/1", "another-farm/b@3"}
+    left = {slot_name(book, "cut-short", 7), slot_name(book, "gone", 2)}
+    plain.held.update(dict.fromkeys(kept | left, "n1"))
+
+    def found() -> list[str]:
+        return [one.what for one in doctor.answer_to(context, Nothing()).findings if "slot" in one.what]
+
+    with names_lock(one_there):
+        assert found() == [], "a spawn may be about to record it"
+    assert [what.split()[6] for what in found()] == ["cut-short,", "gone,"]
+    assert plain.held.keys() == kept | left
+    doctor_fix.answer_to(context, Nothing())
+    assert plain.held.keys() == kept
+    assert found() == []
 
 
 def test_where_a_cluster_has_no_room_a_machine_over_ssh_takes_it(

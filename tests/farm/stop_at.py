@@ -25,6 +25,7 @@ _STEPS = frozenset(
         "os.truncate",
         "shutil.move",
         "shutil.rmtree",
+        "socket.connect",
         "subprocess.Popen",
     }
 )

@@ -1,7 +1,7 @@
 """`python answer_at.py TOLD VERB WHO N fleet answer`: the real `af`, which kills WHO before its N-th step.
 
-WHO is `itself` or its `connection`. Only where it is asked for VERB; what it stops at is written to the file
-TOLD, its own number to TOLD.pid. See tests/farm/stop_at.py.
+WHO is `itself`, its `connection` or the number of a process. Only where it is asked for VERB; what it stops
+at is written to the file TOLD, its own number to TOLD.pid. See tests/farm/stop_at.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Asked(io.RawIOBase):
         told, verb, who, step = self._given
         if f'"verb":"{verb}"'.encode() in data:
             told.with_suffix(".pid").write_text(str(os.getpid()))
-            victim = os.getppid() if who == "connection" else 0
+            victim = os.getppid() if who == "connection" else int(who) if who.isdecimal() else 0
             stop_at(step, signal.SIGKILL, told.open("a"), victim=victim)
         return data
 
@@ -40,4 +40,4 @@ if __name__ == "__main__":
     told, verb, who, step, *words = sys.argv[1:]
     asked = _Asked(Path(told), verb, who, step)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(asked))
-    main(words)
+    main(words[-2:])  # behind those of an interpreter

@@ -9,9 +9,9 @@ import pytest
 from tests.conftest import Af
 from tests.farm import shims
 from tests.farm.contract import Full
-from tests.farm.killing import Kill, each_step, kill_af
+from tests.farm.killing import Kill, kill_af
 from tests.fleet.machines import Node
-from tests.fleet.there import There, kill_answer, kill_ssh, spawn_there
+from tests.fleet.there import There, kill_answer, kill_ssh, spawn_at_each_step, spawn_there
 
 pytestmark = pytest.mark.slow
 
@@ -39,15 +39,7 @@ WAYS = ("home", "ssh", "itself")
 
 @pytest.mark.parametrize("way", WAYS)
 def test_spawn_killed_at_each_step(there: There, way: str, tmp_path: Path) -> None:
-    made = count = 0
-    kill = way_to_kill(there, way, "place", tmp_path)
-    for what in each_step(kill, 1, "spawn", "--on", "big", "--runtime", "demo", "Fix it"):
-        count += 1
-        id = there.settled(what)
-        if id is not None:
-            made += 1
-            assert there.af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0, what
-            there.clear(id)
+    count, made = spawn_at_each_step(there, way_to_kill(there, way, "place", tmp_path))
     assert count >= (1 if way == "ssh" else 20)  # one ssh, once the base is known there
     assert made or way == "ssh"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -16,19 +17,45 @@ from tests.conftest import Af
 from tests.farm import shims
 from tests.farm.conftest import Spawned
 from tests.farm.contract import Here, Spawn
-from tests.farm.killing import Kill
+from tests.farm.killing import Kill, each_step
 from tests.farm.traces import assert_whole_or_nothing, traces
-from tests.fleet.machines import Node
 from tests.waiting import wait_until
 
 _ANSWER_AT = Path(__file__).with_name("answer_at.py")
+
+
+class Machine(Protocol):
+    """A machine of the fleet, reached by ssh or in a cluster."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def directory(self) -> Path: ...
+
+    @property
+    def farms(self) -> list[Path]: ...
+
+    @property
+    def environment(self) -> dict[str, str]: ...
+
+    def runs(self, *argv: str | Path) -> None:
+        """Whatever is asked there from now on is asked of this program."""
+
+    def is_sound(self) -> None:
+        """Its program is `af` again."""
 
 
 @dataclass(frozen=True)
 class There(Here):
     """Asked by `repo`, carried out on `node`."""
 
-    node: Node
+    node: Machine
+
+    @property
+    def on(self) -> str:
+        """Where to spawn, to be there."""
+        return self.node.name
 
     @property
     def root(self) -> Path:
@@ -76,9 +103,12 @@ class There(Here):
 
     def clear(self, id: str) -> None:
         """No trace of it but commits."""
-        for words in (("prune", "--stop", "--discard-commits", id), ("prune", "--expire", "0")):
-            done = self.af(*words, cwd=self.repo)
-            assert done.returncode == 0, done
+        done = self.af("prune", "--stop", "--discard-commits", id, cwd=self.repo)
+        assert done.returncode == 0, done
+        self.empty_trash()
+
+    def empty_trash(self) -> None:
+        assert self.af("prune", "--expire", "0", cwd=self.repo).returncode == 0
         with self.environment():
             assert self.af("prune", "--expire", "0", cwd=self.root).returncode == 0
 
@@ -92,7 +122,7 @@ def spawn_there(place: There) -> Spawn:
     """As the fixture `spawn`, on the machine."""
 
     def make(*args: str) -> Spawned:
-        on = ("--on", place.node.name, "--runtime", "demo")
+        on = ("--on", place.on, "--runtime", "demo")
         done = place.af("spawn", *(args or ("Do something",)), *on, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         record = json.loads(done.stdout)["builder"]
@@ -102,6 +132,23 @@ def spawn_there(place: There) -> Spawn:
     return make
 
 
+def spawn_at_each_step(place: There, kill: Kill) -> tuple[int, int]:
+    """How often it was killed, and how often there was a builder afterwards."""
+    count = made = 0
+    for what in each_step(kill, 1, "spawn", "--on", place.on, "--runtime", "demo", "Fix it"):
+        count += 1
+        id = place.settled(what)
+        if id is not None:
+            made += 1
+            assert place.af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0, what
+            place.clear(id)
+    (id,) = place.traces().records
+    assert place.af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0
+    assert place.settled("in the end") == id
+    place.clear(id)
+    return count, made
+
+
 @dataclass(frozen=True)
 class Answers:
     """The process on a machine that carries out a verb; `told` says where it was killed."""
@@ -109,7 +156,7 @@ class Answers:
     told: Path
 
     @classmethod
-    def of(cls, node: Node, verb: str, who: str = "itself", step: int | str = "never") -> Answers:
+    def of(cls, node: Machine, verb: str, who: str = "itself", step: int | str = "never") -> Answers:
         told = node.directory / "stopped"
         told.write_text("")
         told.with_suffix(".pid").unlink(missing_ok=True)
@@ -123,11 +170,12 @@ class Answers:
         return is_running(int(self.told.with_suffix(".pid").read_text()))
 
 
-def kill_answer(af: Af, node: Node, verb: str, who: str = "itself") -> Kill:
-    """The process on the machine that carries out `verb`; or its `connection`, without which it goes on."""
+def kill_answer(af: Af, node: Machine, verb: str, who: str | Callable[[], int] = "itself") -> Kill:
+    """The process on the machine that carries out `verb`, or what it goes on without: its `connection`, or a
+    process by its number."""
 
     def kill(step: int | str, words: tuple[str, ...]) -> str | None:
-        answers = Answers.of(node, verb, who, step)
+        answers = Answers.of(node, verb, who if isinstance(who, str) else str(who()), step)
         done = af(*words)
         node.is_sound()
         wait_until(lambda: not answers.is_running(), what="its end")
@@ -135,7 +183,7 @@ def kill_answer(af: Af, node: Node, verb: str, who: str = "itself") -> Kill:
             assert done.returncode == 0, done
             return None
         # a connection that dies after the answer's last word was there all the time
-        is_known = who == "connection" or "as last fetched" in done.stderr
+        is_known = who != "itself" or "as last fetched" in done.stderr
         is_known = is_known or "may have been removed" in done.stderr
         assert done.returncode in (1, 5) or is_known, f"{what}{done}"
         assert "Traceback" not in done.stderr, f"{what}{done}"

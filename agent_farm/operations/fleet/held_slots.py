@@ -90,32 +90,42 @@ def hold_again(book: Book) -> None:
     """Hold slots again after a head restarted or a machine returned, which do not know their running
     builders.
 
-    Slots without a builder are released, except one of a builder only just placed, which may still go back to
-    where it was. Called under `names_lock`.
+    Slots without a builder are released. Called under `names_lock`.
     """
     if book.cluster is None:
         return
     engine = engine_of(book.cluster)
-    held = {name: host for name, host in engine.places().items() if builder_of(book, name) is not None}
-    clustered = {host for host, one in book.machines.items() if is_of_cluster(one)}
-    wanted = {
-        slot_name(book, id, one.term): one.host for id, one in book.builders.items() if one.host in clustered
-    }
-    coming_back = {slot_name(book, id, one.term) for id, one in book.removed.items()}
-    moving = {id for id, one in book.builders.items() if not one.is_known}
-    for name in held.keys() - wanted.keys() - coming_back:
-        if builder_of(book, name) not in moving:
-            engine.release(name)
+    held, wanted = engine.places(), _wanted(book)
+    for name in slots_of_nobody(book, held):
+        engine.release(name)
     if lacking := {name: host for name, host in wanted.items() if held.get(name) != host}:
         there = {room.host for room in engine.capacity()}
         for name, host in lacking.items():
             if host in there:
                 with suppress(NoRoom, NotFound):
                     engine.place(name, host)
-    for host in clustered:
-        if book.machines[host].draining:
+    for host, one in book.machines.items():
+        if is_of_cluster(one) and one.draining:
             with suppress(NotFound):
                 engine.drain(book.farm, host)
+
+
+def slots_of_nobody(book: Book, held: Collection[str]) -> list[str]:
+    """Those of `held` that are this farm's and no builder's. One that was only just placed may still go back
+    to where it was, and keeps both slots."""
+    wanted = _wanted(book)
+    moving = {id for id, one in book.builders.items() if not one.is_known}
+    found = {name: builder_of(book, name) for name in held if name not in wanted}
+    return sorted(name for name, id in found.items() if id is not None and id not in moving)
+
+
+def _wanted(book: Book) -> dict[str, str]:
+    """The machine of each builder in the cluster, by the slot's name."""
+    return {
+        slot_name(book, id, one.term): one.host
+        for id, one in book.builders.items()
+        if one.host in book.machines and is_of_cluster(book.machines[one.host])
+    }
 
 
 def _over_ssh(book: Book, avoided: Collection[str]) -> Plain:

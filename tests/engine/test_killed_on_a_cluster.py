@@ -1,5 +1,5 @@
-"""`kill -9` of home, of its holder, of a machine's agent and of what answers there, on the way of each verb: the
-walks of builders here (tests/farm/) and over ssh (tests/fleet/).
+"""`kill -9` of home, of its holder, of a machine's agent and of what answers there, on the way of each verb:
+the walks of builders here (tests/farm/) and over ssh (tests/fleet/).
 
 Only some of the ways and steps; all of them with AF_EVERY_STEP=1.
 """

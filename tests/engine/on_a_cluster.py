@@ -126,8 +126,9 @@ def on_a_cluster(directory: Path, short: Path) -> Iterator[OnACluster]:
         try:
             af: Af = af_in(repo, forks)
             cluster.up(af)
+            node, _ = (cluster.machine(name) for name in ROOM)
             with ThreadPoolExecutor() as pool:
-                node, _ = pool.map(lambda one: cluster.join(one, slots=ROOM[one]), ROOM)
+                list(pool.map(lambda one: cluster.join(one[0], slots=one[1]), ROOM.items()))
             place = OnACluster(af, repo, node, cluster, armed)
             place.clear(spawn_there(place)("--shell").id)  # it has a farm from now on
             yield place

@@ -8,7 +8,7 @@ which it was begun. Only the locks of such gits are removed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,16 +27,32 @@ def left_locks(checkout: Checkout) -> Iterator[Path]:
     """Lock files that no running git owns, as far as that can be told (on Linux): those of the checkout and,
     if it is the main one, of refs and configuration, which all checkouts share."""
     own = [checkout.git_dir / name for name in _OF_ONE_CHECKOUT]
-    if (left := [lock for lock in own if os.path.lexists(lock)]) and not gits_in(checkout):
-        yield from left
+    if (seen := _seen(own)) and not gits_in(checkout):
+        yield from _still_there(seen)
     common = checkout.common_dir
     if checkout.git_dir != common:
         return
-    found = [common / name for name in _OF_ALL if os.path.lexists(common / name)]
-    if left := [*found, *sorted(common.glob("refs/**/*.lock"))]:
+    if seen := _seen([*(common / name for name in _OF_ALL), *sorted(common.glob("refs/**/*.lock"))]):
         places = [common, *_checkouts(common)]
         if not any(any(map(one.directory.is_relative_to, places)) for one in gits_at_work()):
-            yield from left
+            yield from _still_there(seen)
+
+
+def _seen(locks: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """Which files they are, of those that exist."""
+    found = {}
+    for lock in locks:
+        with suppress(OSError):
+            status = lock.lstat()
+            found[lock] = status.st_ino, status.st_mtime_ns
+    return found
+
+
+def _still_there(seen: Mapping[Path, tuple[int, int]]) -> Iterator[Path]:
+    """The same files as before no git was found: one that ended just then has taken its lock away, and
+    another may have made one since."""
+    now = _seen(seen)
+    yield from (lock for lock, which in seen.items() if now.get(lock) == which)
 
 
 def gits_in(checkout: Checkout) -> list[GitProcess]:

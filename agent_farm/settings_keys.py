@@ -85,7 +85,7 @@ KEYS = (
     Key(
         "fleet.lost_seconds",
         int,
-        60,
+        45,
         "Seconds without an answer after which a machine has lost its builders",
         minimum=5,
     ),

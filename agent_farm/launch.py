@@ -28,10 +28,13 @@ class Launch(NamedTuple):
 
 
 def find_program(name: str, path: str) -> str | None:
-    """As `shutil.which` does; without `shutil`, which takes as long to load as a git process to run."""
+    """As `shutil.which` does; without `shutil`, which takes as long to load as a git process to run.
+
+    An empty entry of PATH would be the working directory, where a clone may have brought a program along.
+    """
     if os.path.dirname(name):
         return name if _can_run(name) else None
-    places = (os.path.join(directory, name) for directory in path.split(os.pathsep))
+    places = (os.path.join(directory, name) for directory in path.split(os.pathsep) if directory)
     return next(filter(_can_run, places), None)
 
 

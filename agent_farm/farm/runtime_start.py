@@ -90,7 +90,7 @@ def start_runtime(
     if start.prompt_file is not None and prompt is not None:
         replace_file(start.prompt_file, prompt)
     if role_text is not None:
-        replace_file(run.role, role_text, lasting=False)
+        replace_file(run.role, role_text)  # a resume reads it again
     launch = chosen.adapter.interactive(start)
     for file in launch.files:
         make_directory(file.path.parent)
@@ -142,6 +142,8 @@ def _limits_builds(farm: Farm) -> bool:
 
 
 def _before_setup(farm: Farm, record: BuilderRecord) -> list[str]:
+    if not _limits_builds(farm):
+        return []
     from agent_farm.farm.builds import before_setup
 
     return before_setup(farm, record)

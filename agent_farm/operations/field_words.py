@@ -15,7 +15,7 @@ def in_words(error: AgentFarmError, fields: Collection[str], word_of: Callable[[
     anything but a wrong request: it quotes what others wrote."""
 
     def worded(text: str) -> str:
-        return text if "af " in text else re.sub(_FIELD, word, text)
+        return text if re.search(r"\baf ", text) else re.sub(_FIELD, word, text)
 
     def word(found: re.Match[str]) -> str:
         name = found[1].replace("-", "_")

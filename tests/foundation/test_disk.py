@@ -19,6 +19,7 @@ from agent_farm.disk import (
     file_lock,
     is_locked,
     make_directory,
+    read_plain,
     replace_file,
     stale_temporaries,
 )
@@ -221,3 +222,11 @@ def test_a_link_that_waits_for_the_writer_leads_nowhere(tmp_path: Path) -> None:
     file.with_name(f".{file.name}.{os.getpid()}.tmp").symlink_to(theirs)
     replace_file(file, "new")
     assert (file.read_text(), theirs.read_text()) == ("new", "mine")
+
+
+def test_a_directory_in_place_of_a_file_leaves_nothing_open(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        with pytest.raises(OSError, match="not a regular file"):
+            read_plain(tmp_path, limit=10)
+    assert len(os.listdir("/proc/self/fd")) == len(before)

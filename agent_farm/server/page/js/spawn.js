@@ -175,7 +175,7 @@ export function spawnView(view) {
   function refuse(error, extra) {
     if (view.isOver) return toast(`Not spawned: ${error.what || error.message}`);
     const labels = labelsOf(fields.values());
-    const own = (one) => (error.code !== "usage" || one.includes("af ") ? one : worded(one, labels));
+    const own = (one) => (error.code !== "usage" || /\baf /.test(one) ? one : worded(one, labels));
     const evidence = error.evidence?.map(own);
     const words = { what: worded(error.what, labels), why: worded(error.why, labels), evidence };
     const hint = error.hint?.startsWith("af spawn ") ? null : error.hint; // this form is what it shows

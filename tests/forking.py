@@ -6,6 +6,7 @@ thing is not as users have it: `af status` gives git what it takes on a busy mac
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -14,9 +15,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 # What an interpreter reads when it starts: where one of these is another, `af` is started and not forked.
 READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ")
@@ -159,7 +163,21 @@ def _run_and_tell(stdin: int, stdout: int, stderr: int, reply: int) -> None:
     os.environ.update(order["env"])
     from agent_farm.cli.main import main
 
-    main(order["args"])
+    try:
+        main(order["args"])
+    except SystemExit as end:
+        _end(end.code)
+
+
+def _end(code: str | int | None) -> NoReturn:
+    """As an interpreter ends, but for taking all its modules apart: that copies every page of the fork."""
+    assert isinstance(code, int)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _prepare() -> None:

@@ -6,10 +6,11 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
-class LaunchFile(NamedTuple):
+class LaunchFile(Struct, frozen=True):
     """A file that has to exist before the start."""
 
     path: Path
@@ -17,7 +18,7 @@ class LaunchFile(NamedTuple):
     mode: int = 0o600
 
 
-class Launch(NamedTuple):
+class Launch(Struct, frozen=True):
     """How to start a program. `scratch` is a directory that is emptied when the program has ended."""
 
     argv: tuple[str, ...]

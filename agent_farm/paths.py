@@ -8,9 +8,17 @@ from binascii import crc32
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent_farm.errors import DamagedFile
+
+if TYPE_CHECKING:  # making one takes 0.1 ms
+    from typing import Protocol
+
+    class _Directory(Protocol):
+        @property
+        def place(self) -> Path: ...
+
 
 SETTINGS_NAME = "agent-farm.toml"
 DOOR = "door"  # of a run: a directory for messages that are not typed into its terminal
@@ -37,11 +45,6 @@ def _checked(builder_id: str) -> str:
     if not is_builder_id(builder_id):
         raise DamagedFile(f"{builder_id!r:.80} cannot be the id of a builder", hint="af doctor")
     return builder_id
-
-
-class _Directory(Protocol):
-    @property
-    def place(self) -> Path: ...
 
 
 class _Inside:

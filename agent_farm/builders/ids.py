@@ -17,9 +17,10 @@ Draw = Callable[[], str]
 T = TypeVar("T")
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
-_SPEC_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_]*)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_GIVEN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}")
+# Not compiled at start: few commands need one of them.
+_SPEC_FILE = r"([A-Za-z0-9][A-Za-z0-9_]*)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+_GIVEN_NAME = r"[A-Za-z][A-Za-z0-9_-]{0,49}"
 _DRAWS = 50
 _WORDS, _WORDS_LENGTH = 4, 32
 _SLUG_LENGTH = 40
@@ -88,7 +89,7 @@ def issue_names(kind: str, number: int) -> Iterator[Name]:
 
 def given_name(name: str) -> Name:
     """The name that the user chose."""
-    if not _GIVEN_NAME.fullmatch(name):
+    if not re.fullmatch(_GIVEN_NAME, name):
         raise UsageError(
             f"--name {name!r:.80} cannot be the name of a builder",
             why="A name is letters, digits, - and _, begins with a letter and has at most 50 characters.",
@@ -123,7 +124,7 @@ def first_free(names: Iterator[Name], is_taken: Callable[[Name], bool]) -> Name:
 
 def list_specs(file_names: Iterable[str]) -> list[Spec]:
     """The specs among the files of codev/specs; README.md is not one."""
-    return [Spec(*match.groups()) for name in sorted(file_names) if (match := _SPEC_FILE.fullmatch(name))]
+    return [Spec(*match.groups()) for name in sorted(file_names) if (match := re.fullmatch(_SPEC_FILE, name))]
 
 
 def find_spec(project: str, file_names: list[str]) -> Spec:
@@ -167,7 +168,7 @@ def _same_number(left: str, right: str) -> bool:
 
 def require_protocol(name: str, known: list[str]) -> str:
     """The protocol's name as written under codev/protocols/, whatever the case of `name`."""
-    sound = [one for one in known if _NAME.fullmatch(one)]
+    sound = [one for one in known if re.fullmatch(_NAME, one)]
     alike = [one for one in sound if one.lower() == name.lower()]
     if name in sound or len(alike) == 1:
         return name if name in sound else alike[0]

@@ -125,6 +125,11 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return structs.asdict(self)
 
 
+def draw_run() -> str:
+    """The name of one start of a builder, by which its events are recognised."""
+    return os.urandom(6).hex()
+
+
 def stored_record(record: BuilderRecord, paths: FarmPaths) -> dict[str, Any]:
     """What is stored: no path that follows from the id and the farm's place, since farms are moved."""
     document = record.to_json()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import sys
 import threading
@@ -17,6 +16,7 @@ import click
 from agent_farm import __version__
 from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.cli.output import answer, narrate, show_bug, show_error
+from agent_farm.cli.quick_start import load_libraries
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, as_farm_error, nearest
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _BUG = 3
 _HINT_LENGTH = 300
-_OBJECTS_BEFORE_COLLECTING = 50_000
 # Raised for a group without a command; before click 8.2 that was no error.
 _HELP_WANTED = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -40,7 +39,7 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        _load_msgspec()
+        load_libraries()
         command = getattr(import_module(f"agent_farm.cli.{entry.module}"), entry.attribute)
         assert isinstance(command, click.Command)
         return command
@@ -112,25 +111,8 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    _start_fast()
     arguments = list(sys.argv[1:] if argv is None else argv)
     _leave(run(arguments))
-
-
-def _start_fast() -> None:
-    """Imports create many objects and no garbage, so garbage collection starts later."""
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTING)
-
-
-def _load_msgspec() -> None:
-    """Every command needs it, but neither the list of commands nor its completion does.
-
-    What it takes from typing_extensions is also in typing since Python 3.11.
-    """
-    if "typing_extensions" not in sys.modules:
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # an ImportError
-        import_module("msgspec")
-        del sys.modules["typing_extensions"]
 
 
 def _leave(code: int) -> NoReturn:

@@ -16,11 +16,10 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import BUSY, QUEUED_FOR_BUILD, PaneView, Status, judge
 from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.panes import Found, find_panes
-from agent_farm.processes import belongs_to_run, load_runtime_pid
 
 if TYPE_CHECKING:
     from agent_farm.farm.git_state import GitState
+    from agent_farm.farm.panes import Found
 
 
 class Builder(Struct, frozen=True):
@@ -93,7 +92,10 @@ def read_statuses(
     """`there` says which files each run has, if the caller knows."""
     waiting = [record for record in records if record.state == "queued"]
     records = [record for record in records if record.state != "queued"]
-    found = find_panes(records) if found is None else found
+    if found is None:
+        from agent_farm.farm.panes import find_panes  # takes 1 ms, which a spawn does without
+
+        found = find_panes(records)
     now = time.time()
     ended = {record.id: there is None or "exit.json" in there[record.id] for record in records}
     statuses = {
@@ -167,6 +169,8 @@ def _corrected(
 
 def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:
     """A running builder whose tmux server cannot be reached any more (because its socket was removed)."""
+    from agent_farm.processes import belongs_to_run, load_runtime_pid
+
     pid = load_runtime_pid(farm.run(record.id).processes, record.run)
     if pid is None or not belongs_to_run(pid, record.run):
         return status

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.record import BuilderRecord, draw_run
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.about_checkpoint import About, about_of
@@ -23,7 +23,6 @@ from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.locks import lock_of
 from agent_farm.farm.own_events import note
 from agent_farm.farm.removal import settle_alone
-from agent_farm.farm.runtime_start import draw_run
 from agent_farm.farm.trash import begun_removals
 from agent_farm.git.checkout import linked_tree
 from agent_farm.git.checkpoint_reading import Checkpoint, read_checkpoint, read_file

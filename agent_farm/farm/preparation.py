@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from agent_farm.consent import Request
 from agent_farm.farm.farm import Farm
 from agent_farm.git.ignoring import exclude, ignored_files
-from agent_farm.pane.launchfile import Copy
+
+if TYPE_CHECKING:
+    from agent_farm.pane.launchfile import Copy
 
 _SUBMODULES = "git submodule update --init --recursive"
-_PATTERN = re.compile(r"[\\*?\[\]!#]")
-_MEANS_SOMETHING = re.compile(r"([\\*?\[\]! #])")
+# Not compiled at start: few spawns need them.
+_PATTERN = r"[\\*?\[\]!#]"
+_MEANS_SOMETHING = r"([\\*?\[\]! #])"
 
 
 class Preparation(Struct, frozen=True):
@@ -33,6 +37,10 @@ class Preparation(Struct, frozen=True):
 
     def files(self, worktree: Path) -> list[Copy]:
         """Without carried output: `carried_output.py` knows how much of that fits."""
+        if not (self.copies or self.links):
+            return []
+        from agent_farm.pane.launchfile import Copy
+
         copied = [Copy(self.source / name, worktree / name) for name in self.copies]
         return [*copied, *(Copy(self.source / name, worktree / name, "link") for name in self.links)]
 
@@ -60,13 +68,13 @@ def _nothing(key: str, wished: Sequence[str], there: Sequence[str]) -> Iterator[
     found = [f"/{name.rstrip('/')}/" for name in there]
     for name in wished:
         plain = name.strip().strip("/")
-        if plain and not _PATTERN.search(plain) and not any(f"/{plain}/" in one for one in found):
+        if plain and not re.search(_PATTERN, plain) and not any(f"/{plain}/" in one for one in found):
             yield f"{key}: git does not ignore {name!r} here, so it brings nothing"
 
 
 def hide_links(farm: Farm, preparation: Preparation) -> None:
     """Exclude links from git, which takes them for files: `node_modules/` in .gitignore does not match."""
-    names = (_MEANS_SOMETHING.sub(r"\\\1", name.rstrip("/")) for name in preparation.links)
+    names = (re.sub(_MEANS_SOMETHING, r"\\\1", name.rstrip("/")) for name in preparation.links)
     exclude(farm.repository, [f"/{name}" for name in names if "\n" not in name])
 
 

@@ -7,17 +7,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord, stored_record
-from agent_farm.builders.registry import Records
 from agent_farm.disk import make_directory, replace_file
-from agent_farm.errors import AgentFarmError
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import queue_directory
 from agent_farm.launch import Launch
-from agent_farm.pane.launchfile import Copy
 from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv, tell_argv
 from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
@@ -27,6 +26,9 @@ from agent_farm.server.launching import ensure_server
 from agent_farm.server.tokens import mint_builder_token
 from agent_farm.sessions.roster import own_butler_name
 
+if TYPE_CHECKING:
+    from agent_farm.pane.launchfile import Copy
+
 # Variables for a command that shows something on the user's desktop.
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
 # How long a first prompt waits for the tools of a server, which may be dead.
@@ -35,51 +37,16 @@ TOOLS_SECONDS = 20.0  # less than HOOK_SECONDS
 STARTS_AT_ONCE = 4
 
 
-def draw_run() -> str:
-    """The name of one start of a builder, by which its events are recognised."""
-    return os.urandom(6).hex()
-
-
-def require_room(farm: Farm, records: Records, *, starting: int = 0) -> None:
-    """AgentFarmError if `limits.max_builders` are running; call it under the registry's lock.
-
-    Builders that are being created, cannot be asked about, or are `starting` count; those that ended or wait
-    do not.
-    """
-    limit = farm.settings.number("limits.max_builders")
-    if not limit or len(records) < limit:
-        return
-    begun = [record for record in records.values() if record.state != "queued"]
-    statuses = read_statuses(farm, begun)
-    running = [id for id, status in statuses.items() if not status.is_finished]
-    count = len(running) + starting
-    if count >= limit:
-        others = len(begun) - count
-        raise AgentFarmError(
-            f"{count} builder{'s run' if count != 1 else ' runs'}, and limits.max_builders is {limit}",
-            why=f"{others} that ended or {'was' if others == 1 else 'were'} stopped "
-            f"{'does' if others == 1 else 'do'} not count."
-            if others
-            else None,
-            hint=f"af stop {running[0]}" if count == len(running) == 1 else "af status",
-        )
-
-
-def start_runtime(
+def prepare_start(
     farm: Farm,
     record: BuilderRecord,
     chosen: Chosen,
     *,
     prompt: str | None,
     role_text: str | None,
-    copies: Sequence[Copy] = (),
-    setup: str | None = None,
     resume: bool = False,
-) -> None:
-    """Write `.agent-farm/runs/<id>/` and open the tmux session whose program is the launcher.
-
-    Before the runtime, the launcher carries out `copies` (and links) and `setup`.
-    """
+) -> Start:
+    """Write to `.agent-farm/runs/<id>/` what does not depend on the worktree, which need not be there yet."""
     run = farm.run(record.id)
     make_directory(run.directory)
     if _limits_builds(farm):
@@ -91,6 +58,26 @@ def start_runtime(
         replace_file(start.prompt_file, prompt)
     if role_text is not None:
         replace_file(run.role, role_text)  # a resume reads it again
+    replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
+    return start
+
+
+def start_runtime(
+    farm: Farm,
+    record: BuilderRecord,
+    chosen: Chosen,
+    start: Start,
+    *,
+    copies: Sequence[Copy] = (),
+    setup: str | None = None,
+) -> None:
+    """Write the rest, and open the tmux session whose program is the launcher.
+
+    Before the runtime, the launcher carries out `copies` (and links) and `setup`.
+    """
+    run, prompted = farm.run(record.id), start.prompt is not None
+    if _is_directory_of(record.worktree_path, cwd := record.worktree_path / record.subdirectory):
+        start = replace(start, cwd=cwd)
     launch = chosen.adapter.interactive(start)
     for file in launch.files:
         make_directory(file.path.parent)
@@ -101,11 +88,10 @@ def start_runtime(
         "copies": [{"from": str(one.source), "to": str(one.target), "how": one.how} for one in copies],
         "setup": setup,
         "before_setup": _before_setup(farm, record) if setup else [],
-        "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompt is not None),
-        "prompted": prompt is not None,
+        "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompted),
+        "prompted": prompted,
     }
     replace_file(run.launch, json.dumps(document, indent=1) + "\n", lasting=False)
-    replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
     farm.tmux.start_session(record.session, argv, cwd=record.worktree_path, window=record.id)
 
@@ -164,7 +150,6 @@ def _start(
     resume: bool,
 ) -> Start:
     run = farm.run(record.id)
-    cwd = record.worktree_path / record.subdirectory
     return Start(
         mode="pane",
         builder=record.id,
@@ -172,7 +157,7 @@ def _start(
         home=run.directory,
         place=run.directory,
         top=record.worktree_path,
-        cwd=cwd if _is_directory_of(record.worktree_path, cwd) else record.worktree_path,
+        cwd=record.worktree_path,
         env=builder_environment(farm, record, chosen),
         report=report_argv(run.directory, record.run, json_reply=chosen.adapter.cli.hooks.wants_reply),
         await_tools=await_tools_argv(run.directory, record.run, TOOLS_SECONDS),

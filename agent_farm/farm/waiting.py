@@ -21,14 +21,14 @@ from agent_farm.builders.record import BuilderRecord, record_from_json, stored_r
 from agent_farm.builders.registry import Records
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.documents import load, store
-from agent_farm.errors import DamagedFile
+from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.own_process import start_af
 from agent_farm.paths import FarmPaths
 
 _NUDGE_SECONDS = 10.0
-_FORGOTTEN = re.compile(r"(.+)-(\d+)\.md")
+_FORGOTTEN = r"(.+)-(\d+)\.md"  # not compiled at start: only a clean-up needs it
 
 
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,7 +129,7 @@ def expire_forgotten(farm: Farm, age: float) -> Iterator[tuple[str, int]]:
     """Delete the prompts of builders taken out of the queue that long ago; yields which, and when."""
     limit = time.time() - age
     for path in sorted(_forgotten(farm).glob("*.md")):
-        name = _FORGOTTEN.fullmatch(path.name)
+        name = re.fullmatch(_FORGOTTEN, path.name)
         if name and (epoch := int(name[2]) // 10**9) <= limit:
             path.unlink(missing_ok=True)
             yield name[1], epoch
@@ -155,6 +155,31 @@ def has_room(farm: Farm, records: Records) -> bool:
         return True
     statuses = read_statuses(farm, begun).values()
     return sum(1 for one in statuses if not one.is_finished or one.state == "lost") < limit
+
+
+def require_room(farm: Farm, records: Records, *, starting: int = 0) -> None:
+    """AgentFarmError if `limits.max_builders` are running; call it under the registry's lock.
+
+    Builders that are being created, cannot be asked about, or are `starting` count; those that ended or wait
+    do not.
+    """
+    limit = farm.settings.number("limits.max_builders")
+    if not limit or len(records) < limit:
+        return
+    begun = [record for record in records.values() if record.state != "queued"]
+    statuses = read_statuses(farm, begun)
+    running = [id for id, status in statuses.items() if not status.is_finished]
+    count = len(running) + starting
+    if count >= limit:
+        others = len(begun) - count
+        raise AgentFarmError(
+            f"{count} builder{'s run' if count != 1 else ' runs'}, and limits.max_builders is {limit}",
+            why=f"{others} that ended or {'was' if others == 1 else 'were'} stopped "
+            f"{'does' if others == 1 else 'do'} not count."
+            if others
+            else None,
+            hint=f"af stop {running[0]}" if count == len(running) == 1 else "af status",
+        )
 
 
 def start_later(farm: Farm) -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -70,6 +70,7 @@ class Options(TypedDict, total=False):
 
     `env` is added to `base`, by default the caller's own environment (`git_environment`).
     `output` receives stdout, which is then not returned; this way a large output is never held in memory.
+    `meanwhile` is called while git runs, which is ended if that fails.
     `apart` gives git a session of its own, so that it gets no Ctrl-C and has no terminal to ask on.
     """
 
@@ -80,6 +81,7 @@ class Options(TypedDict, total=False):
     pass_fds: Sequence[int]
     timeout: float | None
     apart: bool
+    meanwhile: Callable[[], object] | None
 
 
 def own_environment() -> dict[str, str]:
@@ -196,6 +198,8 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
         _raise_cannot_start(cwd, error)
     with process:
         try:
+            if meanwhile := options.get("meanwhile"):
+                meanwhile()
             output, stderr = process.communicate(input if isinstance(input, bytes) else None, timeout)
         except subprocess.TimeoutExpired:
             _end_group(process)

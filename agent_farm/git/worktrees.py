@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, linked_tree, main_checkout
-from agent_farm.git.git_process import GitError, ask_git, git_environment, run_git
+from agent_farm.git.git_process import GitError, Options, ask_git, git_environment, run_git
 from agent_farm.git.registrations import branch_in, line_of, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.paths import WORKTREES_NAME
@@ -48,12 +48,14 @@ def add_worktree(
     new_branch: bool = True,
     upstream: str | None = None,
     sparse: Sequence[str] = (),
+    meanwhile: Callable[[], object] | None = None,
 ) -> None:
     """Create a worktree of `branch`, with all files or those in the directories `sparse`; or leave no trace.
 
     A new branch tracks `upstream`, the full name of a remote-tracking branch. git's record is made under the
     repository's lock (of 40 at a time, some would fail on git's own locks), the checkout outside it. All git
-    children inherit `builder_lock_fd`, so a git that outlives us is noticed.
+    children inherit `builder_lock_fd`, so a git that outlives us is noticed. `meanwhile` is called during the
+    checkout.
     """
     made_branch = made_worktree = False
     try:
@@ -73,7 +75,7 @@ def add_worktree(
             if new_branch and upstream:
                 # A ref that no remote's refspec covers cannot be tracked; the branch works without.
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
-        check_out(repository, path, base_commit, fds=(builder_lock_fd,))
+        check_out(repository, path, base_commit, fds=(builder_lock_fd,), meanwhile=meanwhile)
     except BaseException:
         from agent_farm.git.worktree_removal import drop_worktree, forget_settings  # only after a failure
 
@@ -88,7 +90,14 @@ def add_worktree(
         raise
 
 
-def check_out(repository: Repository, path: Path, commit: str, *, fds: Sequence[int] = ()) -> None:
+def check_out(
+    repository: Repository,
+    path: Path,
+    commit: str,
+    *,
+    fds: Sequence[int] = (),
+    meanwhile: Callable[[], object] | None = None,
+) -> None:
     """Write all files of a worktree that has none, and its index.
 
     This is a change from nothing to HEAD, so that what somebody staged here a moment too early stays. No hook
@@ -96,7 +105,8 @@ def check_out(repository: Repository, path: Path, commit: str, *, fds: Sequence[
     """
     tree = linked_tree(repository, path)
     nothing = _EMPTY_TREES[len(commit)]
-    tree.run("read-tree", "-m", "-u", nothing, "HEAD", base=git_environment(), pass_fds=fds)
+    options = Options(base=git_environment(), pass_fds=fds, meanwhile=meanwhile)
+    tree.run("read-tree", "-m", "-u", nothing, "HEAD", **options)
 
 
 def move_worktree(repository: Repository, path: Path, target: Path) -> None:

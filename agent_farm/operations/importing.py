@@ -12,13 +12,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.builders.ids import Name, first_free, slug_names
-from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
+from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord, draw_run
 from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, NotFound, UsageError
 from agent_farm.farm.chosen_runtime import Chosen, choose_runtime
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
-from agent_farm.farm.runtime_start import draw_run
 from agent_farm.git.divergence import merge_base
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, move_worktree, require_free

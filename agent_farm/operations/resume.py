@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agent_farm.builders.events import last_conversation, load_events
-from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.record import BuilderRecord, draw_run
 from agent_farm.builders.registry import Records
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
@@ -25,7 +25,8 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import each_held
 from agent_farm.farm.panes import find_panes
 from agent_farm.farm.preparation import setup_command
-from agent_farm.farm.runtime_start import STARTS_AT_ONCE, draw_run, require_room, start_runtime
+from agent_farm.farm.runtime_start import STARTS_AT_ONCE, prepare_start, start_runtime
+from agent_farm.farm.waiting import require_room
 from agent_farm.git.asking import side_by_side
 from agent_farm.operations.builders import BuilderId, Yes, choose
 from agent_farm.operations.declare import acts
@@ -216,16 +217,16 @@ def _lost_output(farm: Farm, record: BuilderRecord) -> list[Copy]:
 def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *, continues: bool) -> None:
     if not continues and record.prompt_file is not None:
         say = _prompt_again(farm, record)
-    start_runtime(
+    start = prepare_start(
         farm,
         record,
         chosen,
         prompt=say if continues or record.prompt_file else None,
         role_text=load_role(farm.run(record.id).role) if record.role else None,
-        copies=_lost_output(farm, record),
-        setup=setup_command(farm) if not continues else None,
         resume=continues,
     )
+    setup = setup_command(farm) if not continues else None
+    start_runtime(farm, record, chosen, start, copies=_lost_output(farm, record), setup=setup)
 
 
 def _prompt_again(farm: Farm, record: BuilderRecord) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from agent_farm.builders.absent_tools import absent_tools
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import choose_role, load_role
-from agent_farm.errors import ToolMissing, UsageError
+from agent_farm.errors import UsageError
 from agent_farm.farm.base_commit import Start, choose_start
 from agent_farm.farm.chosen_runtime import (
     Chosen,
@@ -26,6 +26,7 @@ from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn_request import Spawn, choose_mode
 from agent_farm.operations.spawn_work import Work, find_work, inside_checkout
+from agent_farm.tmux.usable import require_tmux
 
 if TYPE_CHECKING:
     from agent_farm.forge.issues import Issue
@@ -58,7 +59,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     `issue` is given if it was read already.
     """
     mode, farm = choose_mode(order), context.farm
-    tmux_problem = farm.tmux.problem_soon()
+    require_tmux()
     farm.records()  # heals what a killed spawn left, so that its id and branch are free again
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
@@ -66,8 +67,6 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     fetch = order.fetch or farm.settings.flag("spawn.fetch")
     start = choose_start(farm, ground.base, order.branch, fetch=fetch)
     work, start = find_work(farm, mode, start, name=order.name, issue=issue)
-    if problem := tmux_problem():
-        raise ToolMissing("tmux cannot be used", why=problem)
     given = (context.directory or farm.root) / order.role if order.role else None
     role = choose_role(farm.root, work.type, protocol=work.protocol_name, given=given, no_role=order.no_role)
     role_text = load_role(role) if role else None

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from agent_farm.builders.config import BuilderConfig
 from agent_farm.builders.ids import Name, first_free
-from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
+from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord, draw_run
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, NoRoom, NotFound, UsageError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.runtime_start import draw_run, require_room
-from agent_farm.farm.waiting import has_room, in_order, requeue, store_order
+from agent_farm.farm.waiting import has_room, in_order, requeue, require_room, store_order
 from agent_farm.launch import as_command
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.ports import release_ports, reserve_ports

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,14 +15,16 @@ from agent_farm.farm.checkout_cost import measured, pool_directory, refill_later
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.preparation import hide_links
-from agent_farm.farm.runtime_start import start_runtime
 from agent_farm.farm.waiting import forget_order
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.operations.shown import BuilderShown, show_builder, show_started
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.operations.spawn_reservation import reserve, uninterrupted
-from agent_farm.pane.launchfile import Copy
+from agent_farm.runtimes.cli import Start
+
+if TYPE_CHECKING:
+    from agent_farm.pane.launchfile import Copy
 
 
 def make_builder(
@@ -42,8 +47,9 @@ def make_builder(
             return show_builder(farm, record.id)
         try:
             settle_home(farm.repository)  # the first spawn creates the directory that it writes to
-            _make_worktree(farm, plan, record, lock, alone=turn is None)
-            _start(farm, plan, record)
+            ready = cache(partial(_prepare, farm, plan, record))  # while git checks out, if it does
+            _make_worktree(farm, plan, record, lock, ready, alone=turn is None)
+            _start(farm, plan, record, ready())
             record = farm.registry.put(record.with_state("running"))
             if waited:
                 forget_order(farm, record.id)
@@ -56,7 +62,9 @@ def make_builder(
     return shown
 
 
-def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, alone: bool) -> None:
+def _make_worktree(
+    farm: Farm, plan: Plan, record: BuilderRecord, lock: int, meanwhile: Callable[[], Start], *, alone: bool
+) -> None:
     upstream = plan.start.upstream
     # With an upstream no slot is used: its branch would track nothing, and a failure would delete it, whoever
     # made it.
@@ -73,6 +81,7 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, 
                 new_branch=record.new_branch,
                 upstream=upstream.ref if upstream else None,
                 sparse=record.sparse,
+                meanwhile=meanwhile,
             )
     if plan.carry:
         from agent_farm.git.carrying import carry_changes
@@ -88,14 +97,21 @@ def _take_slot(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> bool
     return take_slot(farm, record, plan.start.tip, plan.preparation.carried, lock)
 
 
-def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
+def _prepare(farm: Farm, plan: Plan, record: BuilderRecord) -> Start:
+    from agent_farm.farm.runtime_start import prepare_start  # loaded while git works, too
+
+    return prepare_start(farm, record, plan.chosen, prompt=plan.work.prompt, role_text=plan.role_text)
+
+
+def _start(farm: Farm, plan: Plan, record: BuilderRecord, start: Start) -> None:
+    from agent_farm.farm.runtime_start import start_runtime
+
     hide_links(farm, plan.preparation)
     start_runtime(
         farm,
         record,
         plan.chosen,
-        prompt=plan.work.prompt,
-        role_text=plan.role_text,
+        start,
         copies=[*_output(farm, plan, record), *plan.preparation.files(record.worktree_path)],
         setup=plan.preparation.setup,
     )

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -105,7 +104,8 @@ def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
     token = given.get("token")
     said = given.get("type") or given.get("transport")
     # if nothing else says so, an address that ends in /sse does
-    is_sse = said == "sse" or (not said and urlsplit(url).path.rstrip("/").endswith("/sse"))
+    path = re.split("[?#]", url.partition("://")[2])[0]
+    is_sse = said == "sse" or (not said and path.rstrip("/").endswith("/sse"))
     transport: Transport = "sse" if is_sse else "http"
     return McpServer(name, url, token if isinstance(token, str) else None, transport)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.snapshot import LIST_PANES, SEPARATOR, PaneFacts, Snapshot, read_snapshot
-from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
+from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, socket_path, tmux_argv
 
 if TYPE_CHECKING:
+    from agent_farm.tmux.snapshot import PaneFacts, Snapshot
     from agent_farm.tmux.start import PaneAddress
-
-_OLDEST = (3, 3)
 
 
 class TmuxServer(Struct, frozen=True):
@@ -28,30 +24,6 @@ class TmuxServer(Struct, frozen=True):
     def path(self, environ: Mapping[str, str]) -> str:
         """The socket's path, by which the same server is found from every terminal."""
         return socket_path(self.socket, environ)
-
-    def problem(self) -> str | None:
-        """None, or why tmux cannot be used here and what to do."""
-        try:
-            answer = ask_tmux(None, (("-V",),))
-        except AgentFarmError as error:
-            return f"{error.what}: {error.hint or error.why}"
-        version = re.search(r"(\d+)\.(\d+)", answer.out)
-        if version and (int(version[1]), int(version[2])) < _OLDEST:
-            oldest = ".".join(map(str, _OLDEST))
-            return f"{answer.out.strip()} is older than {oldest}: {install_command()}"
-        return None
-
-    def problem_soon(self) -> Callable[[], str | None]:
-        """Begins to ask; the answer is waited for when it is wanted."""
-        found = list[str | None]()
-        asking = Thread(target=lambda: found.append(self.problem()), daemon=True)
-        asking.start()
-
-        def answer() -> str | None:
-            asking.join()
-            return found[0]
-
-        return answer
 
     def start_session(
         self,
@@ -70,11 +42,15 @@ class TmuxServer(Struct, frozen=True):
 
     def panes(self, *, seconds: float | None = None) -> Snapshot:
         """Every builder's pane, from one call that takes at most `seconds`."""
+        from agent_farm.tmux.snapshot import LIST_PANES, read_snapshot
+
         bound = min(seconds or QUESTION_SECONDS, QUESTION_SECONDS)
         return read_snapshot(ask_tmux(self.socket, (LIST_PANES,), seconds=bound))
 
     def sessions_below(self, place: Path) -> tuple[str, ...]:
         """All sessions with a pane whose program is in that directory, whoever made them."""
+        from agent_farm.tmux.snapshot import SEPARATOR
+
         form = f"#{{session_name}}{SEPARATOR}#{{pane_current_path}}"
         rows = ask_tmux(self.socket, (("list-panes", "-a", "-F", form),)).out.split("\n")
         found = [(name, path) for name, _, path in (row.partition(SEPARATOR) for row in rows) if path]

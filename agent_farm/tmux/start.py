@@ -8,12 +8,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.tmux_process import Answer, call_tmux
+from agent_farm.errors import AgentFarmError, ToolMissing
+from agent_farm.tmux.tmux_process import Answer, call_tmux, install_command
+from agent_farm.tmux.usable import is_too_old, oldest, tmux_problem
 
 _NAME = re.compile(r"af-[A-Za-z0-9_-]+")
 _WINDOW = re.compile(r"[A-Za-z0-9_-]+")
-_ADDRESS = re.compile(r"(\$\d+) (%\d+)")
+_ADDRESS = re.compile(r"(\$\d+) (%\d+) (\S+)")
 
 
 class PaneAddress(Struct, frozen=True):
@@ -31,8 +32,8 @@ def start_session(
     if len(argv) < 2:
         raise ValueError("tmux hands a single word to a shell")
     answer = _started(socket, name, window, argv, cwd, columns, rows)
-    address = _read_address(answer, name)
-    if answer.out.split()[2:] != ["session-kept", "pane-kept"]:
+    address = _read_address(socket, answer, name)
+    if answer.out.split()[3:] != ["session-kept", "pane-kept"]:
         _keep_by_ids(socket, address, name)
     return address
 
@@ -41,7 +42,7 @@ def _started(
     socket: str | None, name: str, window: str, argv: Sequence[str], cwd: Path, columns: int, rows: int
 ) -> Answer:
     commands = (
-        ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{pane_id}", "-s", name,
+        ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{pane_id} #{version}", "-s", name,
          "-n", window, "-x", str(columns), "-y", str(rows), "--", *argv),
         *_keep_newest(name),
     )  # fmt: skip
@@ -80,8 +81,15 @@ def _keep_by_ids(socket: str | None, address: PaneAddress, name: str) -> None:
         )
 
 
-def _read_address(answer: Answer, name: str) -> PaneAddress:
+def _read_address(socket: str | None, answer: Answer, name: str) -> PaneAddress:
     found = _ADDRESS.match(answer.out)
+    if found and is_too_old(found[3]):
+        call_tmux(socket, (("kill-session", "-t", found[1]),))
+        raise ToolMissing(
+            "tmux cannot be used",
+            why=f"The server is tmux {found[3]}, which is older than {oldest()}.",
+            hint=install_command(),
+        )
     if found:
         return PaneAddress(found[1], found[2])
     if answer.err.startswith("duplicate session"):
@@ -92,6 +100,6 @@ def _read_address(answer: Answer, name: str) -> PaneAddress:
         )
     raise AgentFarmError(
         f"tmux did not start the session {name}",
-        why=answer.err or f"tmux ended with {answer.code} and said nothing",
+        why=tmux_problem() or answer.err or f"tmux ended with {answer.code} and said nothing",
         hint="af doctor",
     )

@@ -74,7 +74,9 @@ def test_a_second_builder_fits_only_after_the_first_is_removed(repo: Path, plain
     plain.held.clear()  # as when the head begins anew
     with pytest.raises(NoRoom):
         spawned()
-    removed = prune.answer_to(context, Prune(ids=(first,), stop=True, discard_commits=True)).removed
+    removed = prune.answer_to(
+        context, Prune(ids=(first,), stop=True, discard_commits=True, discard_changes=True)
+    ).removed
     assert [one.id for one in removed] == [first]
     assert plain.held == {}
     second = spawned()
@@ -209,4 +211,4 @@ def test_a_machine_of_a_cluster_drains_for_all_its_farms(repo: Path, plain: Plai
     second = spawn.answer_to(context, order).builder
     assert second is not None
     for one in (made, second):
-        prune.answer_to(context, Prune(ids=(one.id,), stop=True, discard_commits=True))
+        prune.answer_to(context, Prune(ids=(one.id,), stop=True, discard_commits=True, discard_changes=True))

@@ -224,12 +224,13 @@ def test_a_shell(farm: Path, af: Af) -> None:
     assert_made(farm, builder)
 
 
-def test_several_shells_are_looked_into_once(farm: Path, af: Af, tmp_path: Path) -> None:
+def test_several_shells_take_one_tmux_call_each(farm: Path, af: Af, tmp_path: Path) -> None:
     place = tmp_path / "counting"
     env = shims.make(place, "tmux", 0, ":")
     done = af("spawn", "--shell", "--runtime", "demo", "-n", "3", env=env)
     assert len(set(done.stdout.split())) == 3, done.stderr
-    assert " ".join(shims.calls(place, "tmux")).count("-V") == 1
+    asked = " ".join(shims.calls(place, "tmux"))
+    assert (asked.count("new-session"), asked.count(" -V")) == (3, 0)
 
 
 def test_a_shell_with_a_role(farm: Path, af: Af, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,14 @@ with file_lock(root / ".agent-farm" / f"{name}.lock", inherit=True) as lock:
 """
 
 
-def add(repo: Path, name: str = "x", *, new_branch: bool = True, branch: str | None = None) -> Path:
+def add(
+    repo: Path,
+    name: str = "x",
+    *,
+    new_branch: bool = True,
+    branch: str | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> Path:
     repository = find_repository(repo)
     path = repository.root / ".builders" / name
     with file_lock(repo / ".agent-farm" / f"{name}.lock", inherit=True) as lock:
@@ -44,6 +52,7 @@ def add(repo: Path, name: str = "x", *, new_branch: bool = True, branch: str | N
             lock_path=repo / ".agent-farm/worktrees.lock",
             builder_lock_fd=lock,
             new_branch=new_branch,
+            meanwhile=meanwhile,
         )
     return path
 
@@ -138,6 +147,36 @@ def test_a_checkout_that_fails_leaves_nothing(repo: Path) -> None:
     assert traces(repo) == before
 
 
+def _wait_for_gate(repo: Path) -> tuple[Path, Path]:
+    """A file whose filter says that it has begun, and waits for somebody to open the gate."""
+    begun, gate = repo.parent / "begun", repo.parent / "gate"
+    os.mkfifo(gate)
+    commit_files(repo, {".gitattributes": "slow filter=slow\n", "slow": "x\n"})
+    git(repo, "config", "filter.slow.smudge", f"touch {begun}; cat {gate}")
+    return begun, gate
+
+
+def test_something_else_is_done_while_git_checks_out(repo: Path) -> None:
+    begun, gate = _wait_for_gate(repo)
+
+    def meanwhile() -> None:
+        wait_until(begun.exists, what="the filter")
+        gate.write_text("open\n")
+
+    assert (add(repo, meanwhile=meanwhile) / "slow").read_text() == "open\n"
+
+
+def test_if_that_fails_git_is_ended_and_nothing_is_left(repo: Path) -> None:
+    before = traces(repo)
+
+    def meanwhile() -> None:
+        raise AgentFarmError("The disk is full")
+
+    with pytest.raises(AgentFarmError, match="disk is full"):
+        add(repo, meanwhile=meanwhile)
+    assert traces(repo) == before
+
+
 def test_a_directory_deleted_by_hand_does_not_block_its_name(repo: Path) -> None:
     path = add(repo)
     git(repo, "worktree", "add", "-q", "--detach", ".builders/other")
@@ -148,18 +187,16 @@ def test_a_directory_deleted_by_hand_does_not_block_its_name(repo: Path) -> None
 
 def test_git_itself_holds_the_builders_lock(repo: Path) -> None:
     """An orphaned git, here one that a filter keeps waiting, is seen by the lock."""
-    os.mkfifo(repo.parent / "gate")
-    commit_files(repo, {".gitattributes": "slow filter=slow\n", "slow": "x\n"})
-    git(repo, "config", "filter.slow.smudge", f"touch {repo.parent / 'begun'}; cat {repo.parent / 'gate'}")
+    begun, gate = _wait_for_gate(repo)
     (repo / ".agent-farm").mkdir()
     lock = repo / ".agent-farm/x.lock"
     process = subprocess.Popen([sys.executable, "-c", ADD, str(repo), "x"])
-    wait_until((repo.parent / "begun").exists, what="the filter")
+    wait_until(begun.exists, what="the filter")
     assert not is_locked(repo / ".agent-farm/worktrees.lock")
     process.kill()
     process.wait()
     assert is_locked(lock)
-    (repo.parent / "gate").write_text("let go\n")
+    gate.write_text("let go\n")
     wait_until(lambda: not is_locked(lock), what="the end of git")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from libtmux import Pane, Server, Session
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.start import PaneAddress
+from agent_farm.tmux.usable import require_tmux, tmux_problem
 from tests.tmux.stage import tmux
 from tests.waiting import wait_until
 
@@ -163,15 +165,39 @@ def test_a_server_that_is_just_going_away_is_no_obstacle(tmp_path: Path) -> None
     assert server.start_session("af-farm-1", launch(), cwd=tmp_path).pane_id == "%0"
 
 
-def test_tmux_has_to_be_there_and_new_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert TmuxServer().problem() is None
-    old = tmp_path / "tmux"
-    old.write_text("#!/bin/sh\necho tmux 2.9a\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert "older than 3.3" in (TmuxServer().problem() or "")
-    old.unlink()
+def _tmux_in(place: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = place / "tmux"
+    program.write_text(f"#!/bin/bash\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+
+
+def test_tmux_has_to_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require_tmux()
+    assert tmux_problem() is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "install tmux" in (TmuxServer().problem() or "")
+    assert "install tmux" in (tmux_problem() or "")
+    with pytest.raises(ToolMissing):
+        require_tmux()
     with pytest.raises(ToolMissing):
         TmuxServer().start_session("af-farm-1", launch(), cwd=tmp_path)
+
+
+def test_a_tmux_that_does_not_know_the_command_is_too_old(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = '[ "$*" = "-u -V" ] && { echo tmux 2.9a; exit; }; echo "unknown option -- E" >&2; exit 1'
+    _tmux_in(tmp_path, old, monkeypatch)
+    with pytest.raises(AgentFarmError) as error:
+        TmuxServer().start_session("af-farm-1", launch(), cwd=tmp_path)
+    assert "tmux 2.9a is older than 3.3" in str(error.value.why)
+
+
+def test_what_an_older_server_started_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A new tmux talks to a server that an old one began."""
+    older = f'exec {shutil.which("tmux")} "${{@//\\#{{version\\}}/3.2a}}"'
+    _tmux_in(tmp_path, older, monkeypatch)
+    with pytest.raises(ToolMissing) as error:
+        TmuxServer().start_session("af-farm-1", launch(), cwd=tmp_path)
+    assert "tmux 3.2a, which is older than 3.3" in str(error.value.why)
+    assert TmuxServer().panes().panes == {}

@@ -15,6 +15,7 @@ from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.roster import FILE_NAME, butler_names, own_butler_name, roster_directory
+from agent_farm.tmux.usable import tmux_problem
 
 _OLDEST_GIT = (2, 39)
 _GIT_SECONDS = 10.0  # a git that does not even report its version in time will answer nothing else
@@ -46,7 +47,7 @@ def check_settings(farm: Farm) -> Iterator[Finding]:
 
 
 def check_tmux(farm: Farm) -> Iterator[Finding]:
-    problem = farm.tmux.problem()
+    problem = tmux_problem()
     if problem:
         yield Finding("problem", problem)
         return

@@ -47,7 +47,7 @@ def make_builder(
             return show_builder(farm, record.id)
         try:
             settle_home(farm.repository)  # the first spawn creates the directory that it writes to
-            ready = cache(partial(_prepare, farm, plan, record))  # while git checks out, if it does
+            ready = cache(partial(_prepare, farm, plan, record))  # called while git checks out, or else below
             _make_worktree(farm, plan, record, lock, ready, alone=turn is None)
             _start(farm, plan, record, ready())
             record = farm.registry.put(record.with_state("running"))

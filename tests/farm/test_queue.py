@@ -309,10 +309,11 @@ def test_a_hundred_tasks_with_room_for_eight_and_a_reboot(repo: Path, home: Path
     recovered = af("recover", "--yes", "--continue", "[[exit:0]]", timeout=600)
     assert recovered.returncode == 0, recovered.stderr
     wait_until(lambda: len(ended()) == 100, timeout=1200, what="all ends")
-    assert set(states(af).values()) == {"exited"}
+    # the last may have ended before the process that started them has recorded that they run
+    wait_until(lambda: set(states(af).values()) == {"exited"}, what="all exited")
+    wait_until(lambda: not list((repo / ".agent-farm/queue").glob("*")), what="an empty queue")
     # one that was lost before it had said a word begins again with the others that come back
     order = [life(run).begin for id, run in runs.items() if id not in lost]
     # those that start together say their first word in the order in which the machine lets them
     assert all(one <= later for one, later in zip(order, order[8:], strict=False))
     assert most_at_once([life(run) for id, run in runs.items() if id not in lost]) <= 8
-    assert list((repo / ".agent-farm/queue").glob("*")) == []

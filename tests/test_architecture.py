@@ -332,6 +332,12 @@ def test_what_only_servers_and_headless_runs_need_is_not_loaded(repo: Path, argu
     assert sorted(loaded & heavy) == []
 
 
+def test_what_libraries_want_for_one_function_is_not_loaded(repo: Path) -> None:
+    unused = {"inspect", "platform", "textwrap", "urllib.parse", "ipaddress", "typing_extensions"}
+    for arguments in (["status"], ["spawn", "--runtime", "demo", "Fix"]):
+        assert sorted(loaded_by(*arguments, cwd=repo) & unused) == []
+
+
 def test_commands_are_completed_by_their_table_alone(repo: Path) -> None:
     words = {"_AF_COMPLETE": "bash_complete", "COMP_WORDS": "af st", "COMP_CWORD": "1"}
     code = (

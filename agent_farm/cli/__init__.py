@@ -1,5 +1,5 @@
 """The terminal door: one file per family of commands; only `output.py` prints."""
 
-from agent_farm.cli.quick_start import start_fast
+from agent_farm.cli.quick_start import load_click
 
-start_fast()
+load_click()

@@ -77,17 +77,23 @@ def add_worktree(
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
         check_out(repository, path, base_commit, fds=(builder_lock_fd,), meanwhile=meanwhile)
     except BaseException:
-        from agent_farm.git.worktree_removal import drop_worktree, forget_settings  # only after a failure
-
-        is_gone = not made_worktree
-        if made_worktree:
-            with suppress(AgentFarmError, OSError):  # only the error that led here is shown
-                is_gone = drop_worktree(repository, path, base_commit)
+        is_gone = not made_worktree or _drop(repository, path, base_commit)
         if made_branch and is_gone:
             ask_git(repository.root, "update-ref", "-d", f"refs/heads/{branch}", base_commit)
             if upstream:
+                from agent_farm.git.worktree_removal import forget_settings
+
                 forget_settings(repository, branch)
         raise
+
+
+def _drop(repository: Repository, path: Path, base_commit: str) -> bool:
+    """Whether it is gone. Of what goes wrong, only the error that led here is shown."""
+    from agent_farm.git.worktree_removal import drop_worktree  # only after a failure
+
+    with suppress(AgentFarmError, OSError):
+        return drop_worktree(repository, path, base_commit)
+    return False
 
 
 def check_out(

@@ -87,7 +87,8 @@ def _read_address(socket: str | None, answer: Answer, name: str) -> PaneAddress:
         call_tmux(socket, (("kill-session", "-t", found[1]),))
         raise ToolMissing(
             "tmux cannot be used",
-            why=f"The server is tmux {found[3]}, which is older than {oldest()}.",
+            why=f"The server is tmux {found[3]}, which is older than {oldest()}. A newer tmux is used once"
+            " all sessions of that server have ended.",
             hint=install_command(),
         )
     if found:

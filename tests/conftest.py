@@ -62,7 +62,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """What a test leaves open is its own failure, and not that of a later test in which it is collected.
 
     One that failed before it closed what it had open has failed already. What is still there after the last
-    test of a file is what its imports brought; looking through all of that again took 12 ms a test.
+    test of a file is mostly what imports brought, and is not looked through again: that took 12 ms a test.
     """
     yield
     left: list[str] = []

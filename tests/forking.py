@@ -136,13 +136,12 @@ def serve(channel: socket.socket) -> None:
             channel.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _run_and_tell(*descriptors)
-            return
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _run_and_tell(stdin: int, stdout: int, stderr: int, reply: int) -> None:
-    """Returns in the process that has become `af`; the one that waits for it tells its number and its end."""
+def _run_and_tell(stdin: int, stdout: int, stderr: int, reply: int) -> NoReturn:
+    """Becomes `af`, and the one that waits for it, which tells its number and its end."""
     with socket.socket(fileno=reply) as connection:
         order = json.loads(connection.makefile("rb").readline())
         pid = os.fork()
@@ -170,7 +169,10 @@ def _run_and_tell(stdin: int, stdout: int, stderr: int, reply: int) -> None:
 
 
 def _end(code: str | int | None) -> NoReturn:
-    """As an interpreter ends, but for taking all its modules apart: that copies every page of the fork."""
+    """As an interpreter ends, but without taking its modules apart: that copies every page of the fork.
+
+    A last flush that fails goes unnoticed.
+    """
     assert isinstance(code, int)
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.own_process import start_af
+
+T = TypeVar("T")
 
 POOL = ".pool"
 DEAR_SECONDS = 0.3
@@ -69,12 +72,30 @@ def affordable(farm: Farm, bytes_each: int) -> int:
     return int(bound // max(1, bytes_each))
 
 
+class Timed(Generic[T]):
+    """A call, and how long it took."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self.seconds = 0.0
+        self._call = call
+
+    def __call__(self) -> T:
+        begin = time.monotonic()
+        result = self._call()
+        self.seconds = time.monotonic() - begin
+        return result
+
+
 @contextmanager
-def measured(farm: Farm) -> Iterator[None]:
-    """Remember the cost of the block: a checkout, with the processes that it waits for."""
+def measured(farm: Farm, beside: Timed[Any] | None = None) -> Iterator[None]:
+    """Remember the cost of the block: a checkout, with the processes that it waits for.
+
+    What was done `beside` it is taken off, since git may have waited for that.
+    """
     begin, before = time.monotonic(), _processor_seconds()
     yield
-    cost = (round(time.monotonic() - begin, 4), round(_processor_seconds() - before, 4))
+    seconds = time.monotonic() - begin - (beside.seconds if beside else 0)
+    cost = (round(seconds, 4), round(_processor_seconds() - before, 4))
     known = [*_load(_file(farm)), cost][-_REMEMBERED:]
     if not any(map(_is_dear, known)):
         return  # a small repository's spawns write nothing

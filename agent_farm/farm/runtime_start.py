@@ -58,7 +58,6 @@ def prepare_start(
         replace_file(start.prompt_file, prompt)
     if role_text is not None:
         replace_file(run.role, role_text)  # a resume reads it again
-    replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
     return start
 
 
@@ -92,6 +91,7 @@ def start_runtime(
         "prompted": prompted,
     }
     replace_file(run.launch, json.dumps(document, indent=1) + "\n", lasting=False)
+    replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
     farm.tmux.start_session(record.session, argv, cwd=record.worktree_path, window=record.id)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, TypedDict, Unpack
 
 from agent_farm.errors import AgentFarmError, TimedOut, ToolMissing
+from agent_farm.launch import absolute_entries
 
 Argument = str | os.PathLike[str]
 
@@ -42,6 +43,7 @@ _SMALL = frozenset(
 )
 
 
+_ENDING_SECONDS = 0.5
 _MOST_FACTS = 5  # in an error: on a full disk git prints one for each file
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
@@ -70,7 +72,7 @@ class Options(TypedDict, total=False):
 
     `env` is added to `base`, by default the caller's own environment (`git_environment`).
     `output` receives stdout, which is then not returned; this way a large output is never held in memory.
-    `meanwhile` is called while git runs, which is ended if that fails.
+    `meanwhile` is called while git runs; if it raises, git is ended.
     `apart` gives git a session of its own, so that it gets no Ctrl-C and has no terminal to ask on.
     """
 
@@ -86,7 +88,8 @@ class Options(TypedDict, total=False):
 
 def own_environment() -> dict[str, str]:
     """This process's environment, without variables that make git answer for another repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return kept | {"PATH": absolute_entries(kept.get("PATH", ""))}
 
 
 def git_environment() -> dict[str, str]:
@@ -101,12 +104,7 @@ def small_environment() -> dict[str, str]:
     """The variables git needs, and no key, token or agent socket: others may influence what this git runs."""
     whole = git_environment()
     names = [name for name in whole if name in _SMALL or name.startswith(("GIT_", "LC_"))]
-    small = {name: whole[name] for name in names if not name.startswith("GIT_SSH")}
-    # a relative entry would be looked up in git's working directory, the worktree
-    small["PATH"] = os.pathsep.join(
-        entry for entry in whole.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)
-    )
-    return small
+    return {name: whole[name] for name in names if not name.startswith("GIT_SSH")}
 
 
 @contextmanager
@@ -197,9 +195,9 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
     except OSError as error:
         _raise_cannot_start(cwd, error)
     with process:
+        if meanwhile := options.get("meanwhile"):
+            _meanwhile(process, meanwhile)
         try:
-            if meanwhile := options.get("meanwhile"):
-                meanwhile()
             output, stderr = process.communicate(input if isinstance(input, bytes) else None, timeout)
         except subprocess.TimeoutExpired:
             _end_group(process)
@@ -227,6 +225,17 @@ def time_left(timeout: float | None) -> float | None:
 def paths_of(output: str) -> list[str]:
     """The items of a NUL-terminated list."""
     return output.split("\0")[:-1] if output else []
+
+
+def _meanwhile(process: subprocess.Popen[bytes], act: Callable[[], object]) -> None:
+    try:
+        act()
+    except BaseException:
+        process.terminate()  # git removes its own lock files then
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDING_SECONDS)
+        process.kill()
+        raise
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

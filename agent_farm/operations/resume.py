@@ -154,7 +154,7 @@ def _prepare(
     agreed = dict[tuple[str, str | None, str], Chosen]()
     for id, record in records.items():
         try:
-            _require_resumable(record, statuses[id], panes[id].pane if id in panes else None)
+            _require_resumable(farm, record, statuses[id], panes[id].pane if id in panes else None)
             wanted = (record.runtime, record.model, record.permissions)
             if wanted not in agreed:
                 chosen = choose_runtime(farm, record.runtime, model=wanted[1], permissions=wanted[2])
@@ -182,7 +182,7 @@ def _readied(farm: Farm, record: BuilderRecord, chosen: Chosen) -> _Ready:
     return _Ready(record, started, chosen, conversation is not None)
 
 
-def _require_resumable(record: BuilderRecord, status: Status, pane: PaneFacts | None) -> None:
+def _require_resumable(farm: Farm, record: BuilderRecord, status: Status, pane: PaneFacts | None) -> None:
     if status.state in ALIVE:
         raise UsageError(f"{record.id} is running ({status.state})", hint=f"af attach {record.id}")
     if status.state == "unknown":
@@ -194,6 +194,12 @@ def _require_resumable(record: BuilderRecord, status: Status, pane: PaneFacts | 
     if not record.worktree_path.is_dir():
         raise AgentFarmError(
             f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix"
+        )
+    if record.state == "failed" and not farm.run(record.id).launch.exists():
+        raise AgentFarmError(
+            f"The start of {record.id} was cut short before its worktree was whole",
+            why=f"It was kept because somebody's work is in {record.worktree}.",
+            hint=f"af diff {record.id}",
         )
     program = program_in_shell(pane)
     if program:

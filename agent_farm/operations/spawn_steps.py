@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, in_one_line
-from agent_farm.farm.checkout_cost import measured, pool_directory, refill_later
+from agent_farm.farm.checkout_cost import Timed, measured, pool_directory, refill_later
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.preparation import hide_links
@@ -69,8 +69,9 @@ def _make_worktree(
     # With an upstream no slot is used: its branch would track nothing, and a failure would delete it, whoever
     # made it.
     if upstream or not _take_slot(farm, plan, record, lock):
-        usual = alone and not plan.order.sparse
-        with measured(farm) if usual else nullcontext():  # side by side, it would take longer than usual
+        beside = Timed(meanwhile)
+        usual = alone and not plan.order.sparse  # side by side, it would take longer
+        with measured(farm, beside) if usual else nullcontext():
             add_worktree(
                 farm.repository,
                 record.worktree_path,
@@ -81,7 +82,7 @@ def _make_worktree(
                 new_branch=record.new_branch,
                 upstream=upstream.ref if upstream else None,
                 sparse=record.sparse,
-                meanwhile=meanwhile,
+                meanwhile=beside,
             )
     if plan.carry:
         from agent_farm.git.carrying import carry_changes

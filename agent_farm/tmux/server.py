@@ -40,6 +40,11 @@ class TmuxServer(Struct, frozen=True):
 
         return start_session(self.socket, name, argv, window=window, cwd=cwd, columns=columns, rows=rows)
 
+    def version(self) -> str | None:
+        """That of the server; None without one."""
+        answer = ask_tmux(self.socket, (("display-message", "-p", "#{version}"),))
+        return None if answer.code else answer.out.strip()
+
     def panes(self, *, seconds: float | None = None) -> Snapshot:
         """Every builder's pane, from one call that takes at most `seconds`."""
         from agent_farm.tmux.snapshot import LIST_PANES, read_snapshot

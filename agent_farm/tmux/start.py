@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, ToolMissing
-from agent_farm.tmux.tmux_process import Answer, call_tmux, install_command
-from agent_farm.tmux.usable import is_too_old, oldest, tmux_problem
+from agent_farm.tmux.tmux_process import Answer, call_tmux
+from agent_farm.tmux.usable import is_too_old, server_is_too_old, tmux_problem
 
 _NAME = re.compile(r"af-[A-Za-z0-9_-]+")
 _WINDOW = re.compile(r"[A-Za-z0-9_-]+")
@@ -85,12 +85,7 @@ def _read_address(socket: str | None, answer: Answer, name: str) -> PaneAddress:
     found = _ADDRESS.match(answer.out)
     if found and is_too_old(found[3]):
         call_tmux(socket, (("kill-session", "-t", found[1]),))
-        raise ToolMissing(
-            "tmux cannot be used",
-            why=f"The server is tmux {found[3]}, which is older than {oldest()}. A newer tmux is used once"
-            " all sessions of that server have ended.",
-            hint=install_command(),
-        )
+        raise ToolMissing("tmux cannot be used", why=server_is_too_old(found[3]), hint="af doctor")
     if found:
         return PaneAddress(found[1], found[2])
     if answer.err.startswith("duplicate session"):

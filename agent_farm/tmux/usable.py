@@ -24,7 +24,7 @@ def tmux_problem() -> str | None:
         version = ask_tmux(None, (("-V",),)).out.strip().removeprefix("tmux ")
     except AgentFarmError as error:
         return f"{error.what}: {error.hint or error.why}"
-    return f"tmux {version} is older than {oldest()}: {install_command()}" if is_too_old(version) else None
+    return f"tmux {version} is older than {_oldest()}: {install_command()}" if is_too_old(version) else None
 
 
 def is_too_old(version: str) -> bool:
@@ -33,5 +33,12 @@ def is_too_old(version: str) -> bool:
     return found is not None and (int(found[1]), int(found[2])) < _OLDEST
 
 
-def oldest() -> str:
+def server_is_too_old(version: str) -> str:
+    return (
+        f"The server is tmux {version}, which is older than {_oldest()}. A newer tmux is used once all"
+        " sessions of that server have ended."
+    )
+
+
+def _oldest() -> str:
     return ".".join(map(str, _OLDEST))

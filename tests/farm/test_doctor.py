@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -493,3 +494,19 @@ def test_a_git_that_never_answers_holds_it_up_for_a_moment(af: Af, repo: Path, t
     done = af("doctor", env=shims.make(tmp_path / "shim", "git", 1, "  exec sleep 600"))
     assert done.returncode == 124
     assert "git version took longer than 10 s" in done.stderr
+
+
+def test_a_tmux_server_that_is_too_old_is_found(af: Af, spawn: Spawn, repo: Path, tmp_path: Path) -> None:
+    """Begun by an old tmux that was replaced since; a spawn is refused and leaves nothing."""
+    spawn("--shell")
+    program = tmp_path / "old/tmux"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/bash\nexec {shutil.which("tmux")} "${{@//\\#{{version\\}}/3.2a}}"\n')
+    program.chmod(0o755)
+    env = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    assert "The server is tmux 3.2a, which is older than 3.3." in af("doctor", env=env).stdout
+    before = traces(repo).left()
+    refused = af("spawn", "--shell", "--runtime", "demo", env=env)
+    assert refused.returncode == 1, refused
+    assert "The server is tmux 3.2a" in refused.stderr
+    assert traces(repo).left() == before

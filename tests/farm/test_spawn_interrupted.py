@@ -109,6 +109,9 @@ def test_what_was_written_before_a_checkout_that_fails_stays(tmp_path: Path, rep
     (file,) = repo.glob(".builders/*/mine.txt")
     assert file.read_text() == "mine\n"
     assert "mine.txt" in af("status", "--json").stdout
+    resumed = af("resume", file.parent.name)
+    assert resumed.returncode == 1, resumed
+    assert "before its worktree was whole" in resumed.stderr
 
 
 def test_a_tmux_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af) -> None:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.disk import is_locked
 from tests.conftest import Af
 from tests.farm import shims
 from tests.farm.stopping import number_of, stopped_spawn
 from tests.farm.traces import assert_whole_or_nothing, end_tmux, traces
 from tests.gitrepo import commit_files, git, make_repo
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 TREE = {"a.txt": "a\n", "b/c.txt": "c\n"}
@@ -37,6 +39,9 @@ def heal(af: Af, repo: Path, *command: str) -> None:
 
 def assert_healed(af: Af, repo: Path, what: str) -> bool:
     """Whole and at work (then it is ended), or nothing: at once where a record tells, else by the doctor."""
+    locks = repo / ".agent-farm/locks"
+    # of git's, which may outlive its af: while it works, nobody touches the builder
+    wait_until(lambda: not any(map(is_locked, locks.glob("builder-*.lock"))), what=f"the end of git, {what}")
     recorded = bool(traces(repo).records)
     heal(af, repo, "status")
     if recorded:

@@ -167,14 +167,18 @@ def test_something_else_is_done_while_git_checks_out(repo: Path) -> None:
 
 
 def test_if_that_fails_git_is_ended_and_nothing_is_left(repo: Path) -> None:
+    """The gate stays closed: git would wait for it."""
+    begun, gate = _wait_for_gate(repo)
     before = traces(repo)
 
     def meanwhile() -> None:
+        wait_until(begun.exists, what="the filter")
         raise AgentFarmError("The disk is full")
 
     with pytest.raises(AgentFarmError, match="disk is full"):
         add(repo, meanwhile=meanwhile)
     assert traces(repo) == before
+    gate.write_text("let the filter go\n")
 
 
 def test_a_directory_deleted_by_hand_does_not_block_its_name(repo: Path) -> None:

@@ -15,7 +15,7 @@ from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.roster import FILE_NAME, butler_names, own_butler_name, roster_directory
-from agent_farm.tmux.usable import tmux_problem
+from agent_farm.tmux.usable import is_too_old, server_is_too_old, tmux_problem
 
 _OLDEST_GIT = (2, 39)
 _GIT_SECONDS = 10.0  # a git that does not even report its version in time will answer nothing else
@@ -52,7 +52,9 @@ def check_tmux(farm: Farm) -> Iterator[Finding]:
         yield Finding("problem", problem)
         return
     snapshot = farm.tmux.panes()
-    if snapshot.known:
+    if snapshot.known and (version := farm.tmux.version()) and is_too_old(version):
+        yield Finding("problem", server_is_too_old(version))
+    elif snapshot.known:
         count = len(snapshot.panes)
         yield Finding("ok", f"tmux, {count} builder session{'s' * (count != 1)} on this server")
     else:

@@ -28,26 +28,6 @@ class Launch(Struct, frozen=True):
     scratch: Path | None = None
 
 
-def absolute_entries(path: str) -> str:
-    """Those of PATH that mean the same everywhere: a clone may have brought a program along."""
-    return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep))) or os.defpath
-
-
-def find_program(name: str, path: str) -> str | None:
-    """As `shutil.which` does; without `shutil`, which takes as long to load as a git process to run.
-
-    Entries of PATH that depend on the working directory do not count.
-    """
-    if os.path.dirname(name):
-        return name if _can_run(name) else None
-    places = (os.path.join(directory, name) for directory in absolute_entries(path).split(os.pathsep))
-    return next(filter(_can_run, places), None)
-
-
-def _can_run(file: str) -> bool:
-    return os.access(file, os.X_OK) and not os.path.isdir(file)
-
-
 def as_command(*words: str | os.PathLike[str]) -> str:
     """The words as a command line that a person can paste, for hints."""
     return shlex.join(os.fspath(word) for word in words)

@@ -28,8 +28,8 @@ ROOMS_OF_FLOOR = {
     "value": {
         "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "digests", "disk",
         "documents", "errors", "inside", "launch", "lean", "loopback", "own_files", "own_process", "paths",
-        "ports", "printable", "processes", "settings", "settings_document", "settings_file", "settings_keys",
-        "settings_text", "shield", "typed", "uncancelled", "usage_limits",
+        "ports", "printable", "processes", "search_path", "settings", "settings_document", "settings_file",
+        "settings_keys", "settings_text", "shield", "typed", "uncancelled", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from agent_farm.launch import find_program
+from agent_farm.search_path import find_program
 
 # codev's programs, which its roles and protocols name; its own package installs them all
 _ORDERED = re.compile(r"(?:`|^\s*(?:\$ )?)(porch|afx|consult)(?= [a-z-])", re.MULTILINE)

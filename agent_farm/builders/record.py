@@ -121,6 +121,10 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
         return structs.replace(self, state=state, reason=reason)
 
+    def at_rest(self, reason: str) -> BuilderRecord:
+        """Stopped; one whose start was cut short stays failed, as its worktree may not be whole."""
+        return self if self.state == "failed" else self.with_state("stopped", reason)
+
     def to_json(self) -> dict[str, Any]:
         return structs.asdict(self)
 

@@ -18,6 +18,7 @@ from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.cli.output import answer, narrate, show_bug, show_error
 from agent_farm.cli.quick_start import load_libraries
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, as_farm_error, nearest
+from agent_farm.search_path import leave_relative_entries_out
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -128,6 +129,7 @@ def _leave(code: int) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Run one command; every way it can end is turned into an exit code here and nowhere else."""
     _open_missing_streams()
+    leave_relative_entries_out()
     try:
         return _ended(arguments or _alone())
     except OSError as error:  # even the error could not be printed

@@ -90,12 +90,14 @@ class Timed(Generic[T]):
 def measured(farm: Farm, beside: Timed[Any] | None = None) -> Iterator[None]:
     """Remember the cost of the block: a checkout, with the processes that it waits for.
 
-    What was done `beside` it is taken off, since git may have waited for that.
+    What was done `beside` it is taken off, since git may have waited for that, but never what a processor
+    was busy with.
     """
     begin, before = time.monotonic(), _processor_seconds()
     yield
-    seconds = time.monotonic() - begin - (beside.seconds if beside else 0)
-    cost = (round(seconds, 4), round(_processor_seconds() - before, 4))
+    busy, elapsed = _processor_seconds() - before, time.monotonic() - begin
+    seconds = max(min(busy, elapsed), elapsed - (beside.seconds if beside else 0))
+    cost = (round(seconds, 4), round(busy, 4))
     known = [*_load(_file(farm)), cost][-_REMEMBERED:]
     if not any(map(_is_dear, known)):
         return  # a small repository's spawns write nothing

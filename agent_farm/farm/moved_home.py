@@ -132,10 +132,9 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
             if record.state == "queued":  # the original starts it
                 del records[id]
                 continue
+            copied = record if record.state == "creating" else record.at_rest(f"copied from {home.root}")
             records[id] = structs.replace(
-                record,
-                state="creating" if record.state == "creating" else "stopped",
-                reason=record.reason if record.state == "creating" else f"copied from {home.root}",
+                copied,
                 run=os.urandom(6).hex(),
                 conversation_id=None,
                 ports=reserve_ports(repository.root, id, len(record.ports)),

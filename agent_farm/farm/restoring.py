@@ -123,7 +123,7 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = Fa
         make_directory(farm.paths.runs)
         os.rename(kept.run, farm.paths.run(old.id))
     ports = reserve_ports(farm.root, old.id, len(old.ports))
-    record = replace(record, state="stopped", reason="restored", ports=ports)
+    record = replace(old.at_rest("restored"), worktree=record.worktree, ports=ports)
     farm.registry.put(record)
     note(farm, record, "restored")
     delete_tree(kept.directory)

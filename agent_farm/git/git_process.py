@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, TypedDict, Unpack
 
 from agent_farm.errors import AgentFarmError, TimedOut, ToolMissing
-from agent_farm.launch import absolute_entries
 
 Argument = str | os.PathLike[str]
 
@@ -88,8 +87,7 @@ class Options(TypedDict, total=False):
 
 def own_environment() -> dict[str, str]:
     """This process's environment, without variables that make git answer for another repository."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
-    return kept | {"PATH": absolute_entries(kept.get("PATH", ""))}
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
 
 
 def git_environment() -> dict[str, str]:
@@ -232,9 +230,11 @@ def _meanwhile(process: subprocess.Popen[bytes], act: Callable[[], object]) -> N
         act()
     except BaseException:
         process.terminate()  # git removes its own lock files then
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_ENDING_SECONDS)
-        process.kill()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDING_SECONDS)
+        finally:
+            process.kill()  # after a second Ctrl-C, too
         raise
 
 

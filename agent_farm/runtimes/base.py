@@ -14,7 +14,7 @@ from msgspec import structs
 
 from agent_farm.disk import replace_file
 from agent_farm.errors import ToolMissing, UsageError, nearest, there_are
-from agent_farm.launch import Launch, find_program, is_no_option
+from agent_farm.launch import Launch, is_no_option
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
@@ -23,6 +23,7 @@ from agent_farm.runtimes.cli import Permissions as Permissions
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import GivenServers, as_servers, one_server
 from agent_farm.runtimes.versions import installed_version, is_older, major_of
+from agent_farm.search_path import find_program
 
 if TYPE_CHECKING:
     from agent_farm.runtimes.result import OnProgress, RuntimeResult

@@ -85,7 +85,9 @@ def _read_address(socket: str | None, answer: Answer, name: str) -> PaneAddress:
     found = _ADDRESS.match(answer.out)
     if found and is_too_old(found[3]):
         call_tmux(socket, (("kill-session", "-t", found[1]),))
-        raise ToolMissing("tmux cannot be used", why=server_is_too_old(found[3]), hint="af doctor")
+        raise ToolMissing(
+            "tmux cannot be used", why=tmux_problem() or server_is_too_old(found[3]), hint="af doctor"
+        )
     if found:
         return PaneAddress(found[1], found[2])
     if answer.err.startswith("duplicate session"):

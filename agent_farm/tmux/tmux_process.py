@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
-from agent_farm.launch import absolute_entries
 
 _SECONDS = 15.0
 QUESTION_SECONDS = 6.0
@@ -68,8 +67,7 @@ def _is_absence(message: str) -> bool:
 
 def clean_environment(caller: Mapping[str, str]) -> dict[str, str]:
     """TMUX_PANE is left out, too, so that no command falls back to the pane where `af` was typed."""
-    kept = {name: value for name, value in caller.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return kept | {"PATH": absolute_entries(caller.get("PATH", ""))}
+    return {name: value for name, value in caller.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
 
 
 def tmux_argv(socket: str | None, *arguments: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 import re
 
 from agent_farm.errors import AgentFarmError, ToolMissing
-from agent_farm.launch import find_program
+from agent_farm.search_path import find_program
 from agent_farm.tmux.tmux_process import ask_tmux, install_command
 
 _OLDEST = (3, 3)

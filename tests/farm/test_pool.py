@@ -205,6 +205,19 @@ def test_the_pool_turns_on_where_a_checkout_is_dear_and_off_again(repo: Path, af
     assert "0 wanted: pool.auto is off" in af("pool", "status").stdout
 
 
+def test_what_is_done_beside_a_checkout_does_not_make_it_cheap(repo: Path) -> None:
+    """git keeps a processor busy all the while."""
+    farm = open_farm(repo)
+    farm.paths.state.mkdir()
+    beside = checkout_cost.Timed(lambda: None)
+    with checkout_cost.measured(farm, beside):
+        code = "import time\nwhile time.process_time() < 0.5: pass"
+        subprocess.run([sys.executable, "-S", "-c", code], check=True)
+        beside.seconds = 60.0
+    (cost,) = json.loads((farm.paths.state / "checkouts.json").read_text())["checkouts"]
+    assert cost[0] >= 0.5
+
+
 def test_the_disk_bounds_what_nobody_asked_for(repo: Path, af: Af, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is carried; and `af pool status` says so."""
     commit_files(repo, {"twenty.txt": "x" * 19 + "\n", ".gitignore": "out/\n"})

@@ -129,6 +129,11 @@ def test_a_builder_knows_who_it_is(repo: Path, af: Af) -> None:
     }
 
 
+def test_programs_are_never_looked_for_where_a_builder_happens_to_be(repo: Path, af: Af) -> None:
+    id = spawn(af, "Fix", env={"PATH": f".:node_modules/.bin::{os.environ['PATH']}:"})
+    assert environ_of(processes(repo, id)["runtime"])["PATH"] == os.environ["PATH"]
+
+
 def test_the_terminal_is_the_panes_and_not_the_callers(repo: Path, af: Af) -> None:
     socket = f"{os.environ['TMUX_TMPDIR']}/tmux-{os.getuid()}/default"
     spawn(af, "Another, so that the server is there")

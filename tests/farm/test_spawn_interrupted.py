@@ -109,7 +109,19 @@ def test_what_was_written_before_a_checkout_that_fails_stays(tmp_path: Path, rep
     (file,) = repo.glob(".builders/*/mine.txt")
     assert file.read_text() == "mine\n"
     assert "mine.txt" in af("status", "--json").stdout
-    resumed = af("resume", file.parent.name)
+    id = file.parent.name
+    copy = Path(shutil.copytree(repo, repo.parent / "copy", symlinks=True))
+    _is_not_resumed(af, repo, id)
+    _is_not_resumed(af, copy, id)
+    assert af("prune", id, "--discard-changes").returncode == 0
+    assert af("restore", id).returncode == 0
+    _is_not_resumed(af, repo, id)
+    assert file.read_text() == "mine\n"
+
+
+def _is_not_resumed(af: Af, root: Path, id: str) -> None:
+    """A runtime there would take every file for deleted."""
+    resumed = af("resume", id, cwd=root)
     assert resumed.returncode == 1, resumed
     assert "before its worktree was whole" in resumed.stderr
 

@@ -193,6 +193,17 @@ def test_a_tmux_that_does_not_know_the_command_is_too_old(
     assert "tmux 2.9a is older than 3.3" in str(error.value.why)
 
 
+def test_an_old_tmux_with_a_server_of_its_own_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    real = shutil.which("tmux")
+    old = f'[ "$*" = "-u -V" ] && {{ echo tmux 3.2a; exit; }}; exec {real} "${{@//\\#{{version\\}}/3.2a}}"'
+    _tmux_in(tmp_path, old, monkeypatch)
+    with pytest.raises(ToolMissing) as error:
+        TmuxServer().start_session("af-farm-1", launch(), cwd=tmp_path)
+    assert "tmux 3.2a is older than 3.3: " in str(error.value.why)
+
+
 def test_what_an_older_server_started_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A new tmux talks to a server that an old one began."""
     older = f'exec {shutil.which("tmux")} "${{@//\\#{{version\\}}/3.2a}}"'

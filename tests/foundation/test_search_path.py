@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.launch import find_program
+from agent_farm.search_path import find_program
 
 
 def _program(place: Path, mode: int = 0o755) -> str:

@@ -27,6 +27,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
 
 class AgentFarmError(Exception):
@@ -47,6 +48,12 @@ class AgentFarmError(Exception):
         self.why = why
         self.hint = hint
         self.evidence = tuple(evidence)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same at every door."""
+        names = ("code", "what", "why", "hint", "evidence", "consent")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def sentence(self) -> str:

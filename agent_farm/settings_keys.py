@@ -235,8 +235,8 @@ KEYS = (
         "Number of headless sessions at a time on a machine reached by ssh",
         minimum=1,
     ),
-    Key("sessions.keep_days", int, 90, "Days to keep the records of ended sessions; 0: no limit"),
-    Key("sessions.keep_number", int, 5000, "Number of session records to keep per butler; 0: no limit"),
+    Key("sessions.keep_days", int, 90, "Days to keep records of ended sessions and schedules; 0: no limit"),
+    Key("sessions.keep_number", int, 5000, "Number of records to keep per butler or schedule; 0: no limit"),
     Key("serve.port", int, 0, "Fixed port that `af serve` forwards to a builder", maximum=65535),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
     Key(

@@ -14,6 +14,8 @@ import pytest
 
 from agent_farm.cli.command_table import COMMANDS
 from agent_farm.cli.main import cli
+from agent_farm.operations.table import load_all
+from tools.all_commands import commands_of_verbs
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "codev").rglob("*.md")])
@@ -69,6 +71,17 @@ def _problem(words: list[str]) -> str | None:
     except click.UsageError as error:
         return error.format_message()
     return None
+
+
+def test_what_no_program_may_do_is_listed() -> None:
+    (row,) = re.findall(r"those for a person alone: (.+?)\)? \|", (ROOT / "docs/butler.md").read_text())
+    persons = {one.name for one in load_all() if "architect" in one.who and "mcp" not in one.doors}
+    assert set(re.findall(r"`(\w+)`", row)) == persons
+
+
+def test_every_verb_that_is_for_the_terminal_alone_has_a_command() -> None:
+    typed = commands_of_verbs()
+    assert [one.name for one in load_all() if not one.doors and one.name not in typed] == []
 
 
 def test_modules_that_documents_name_are_there() -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -43,6 +43,7 @@ PARTS: dict[str, dict[str, str]] = {
         "operations": "pool costs",
         "cli": "costs",
         "builders": "spending",
+        "git": "pool_slots",
     },
     "builders on other machines": {
         "fleet": "*",
@@ -50,7 +51,7 @@ PARTS: dict[str, dict[str, str]] = {
         "ssh": "*",
         "operations/fleet": "*",
         "operations/for_home": "*",
-        "sessions": "elsewhere",
+        "sessions": "other_machines",
         "cli": "fleet forward",
         "git": "other_machine packs checkpoint*",
         "farm": "checkpointing placing_again",
@@ -69,19 +70,19 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "nothing lost, nothing believed": {
         "": "own_files inside printable consent shield descendants",
-        "git": "own_places checkout entries keeping landed landings half_made left_locks nested registrations"
-        " reconnecting",
+        "git": "own_places checkout entries keeping landed landed_answers half_made left_locks nested"
+        " registrations reconnecting worktree_removal",
         "farm": "home healing evidence guarded_removal removal restoring trash deletion tool_made",
         "farm/checks": "*",
         "operations": "doctor prune restore expire",
-        "cli": "remove forgotten",
+        "cli": "prune restore forgotten",
     },
     "headless sessions and the server": {
         "sessions": "*",
         "server": "*",
         "butler": "*",
         "operations": "trigger sessions schedule state credentials butler served farms",
-        "cli": "run sessions schedule butler dash",
+        "cli": "run sessions schedule butler butler_state dash",
     },
     "AI CLIs": {"runtimes": "*", "": "usage_limits", "operations": "runtimes", "cli": "runtimes"},
     "local context": {"ask": "*", "operations": "sources", "cli": "ask"},
@@ -131,22 +132,29 @@ def main() -> None:
     for name, value in rows.items():
         print(f"{name:{width}}  {value}")
     print("\nlines, by what they are for")
-    parts = Counter[str]()
-    for file, count in lines.items():
-        parts[part_of(str(file.relative_to(root / "agent_farm")))] += count
+    parts = lines_of_parts(
+        {str(file.relative_to(root / "agent_farm")): count for file, count in lines.items()}
+    )
     for name in PARTS:
         print(f"{name:{width}}  {parts[name]}")
 
 
-def part_of(file: str) -> str:
-    def fits(room: str, names: str) -> bool:
-        place = f"{room}/" if room else ""
-        return any(
-            fnmatch(file, "*" if room == "*" else f"{place}{name}" + ("" if name.endswith("*") else ".py"))
-            for name in names.split()
-        )
+def lines_of_parts(lines: Mapping[str, int]) -> Counter[str]:
+    """A pattern that fits no file is out of date."""
+    patterns = [(part, one) for part, rooms in PARTS.items() for one in patterns_of(rooms)]
+    if idle := [one for _, one in patterns if not any(fnmatch(file, one) for file in lines)]:
+        sys.exit(f"tools/house.py: nothing fits {', '.join(idle)}")
+    found = Counter[str]()
+    for file, count in lines.items():
+        found[next(part for part, one in patterns if fnmatch(file, one))] += count
+    return found
 
-    return next(part for part, rooms in PARTS.items() if any(fits(*one) for one in rooms.items()))
+
+def patterns_of(rooms: Mapping[str, str]) -> Iterator[str]:
+    for room, names in rooms.items():
+        place = f"{room}/" if room else ""
+        for name in names.split():
+            yield "*" if room == "*" else f"{place}{name}" + ("" if name.endswith("*") else ".py")
 
 
 def lengths(tree: ast.Module) -> Iterator[int]:

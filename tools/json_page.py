@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_farm.cli.command_table import COMMANDS
 from agent_farm.operations.operation import Operation
 from agent_farm.operations.requests import answer_schema
 from agent_farm.operations.table import load_all
+from tools.all_commands import commands_of_verbs
 
 Schema = Mapping[str, Any]
 
@@ -16,31 +16,18 @@ HEAD = """\
 # JSON and exit codes
 
 With `--json` a command prints one object on standard output, errors included. `version` is 1; fields may
-be added within a version, never removed or changed. MCP and HTTP answer with the same objects: a verb has
-the same name there, and `GET` or `POST /api/<verb>`. What each field means is [below](#fields).
+be added within a version, never removed or changed. MCP and HTTP (`GET` or `POST /api/<verb>`) answer
+with the same objects; there, `af config get` is `config_get` and `af land --status` is `land_status`.
+A verb without a command is listed by its name. What each field means is [below](#fields).
 
 """
-# Where a verb is an option of another's command, or has a name of its own there.
-OPTIONS = {
-    "send_keys": "af send --keys",
-    "expire": "af prune --expire",
-    "doctor_fix": "af doctor --fix",
-    "removed": "af restore --list",
-    "trigger": "af run`, `af trigger",
-    "sessions_list": "af sessions",
-    "sessions_get": "af sessions ID",
-    "schedule_create": "af schedule add",
-    "schedule_update": "af schedule enable`, `af schedule disable",
-    "schedule_delete": "af schedule remove",
-    "list_sources": "af sources list",
-    "ask_sources": "af ask",
-}
 # The most fields of an object that is shown in a line; larger ones have a table of their own below.
 MOST_FIELDS = 9
 # Commands that no verb stands behind: what they print.
 OTHERS = {
     "`af dash --no-browser`": '`{"version": 1, "address"}`',
-    "an error of any command": '`{"version": 1, "error": {"code", "what", "why", "hint"}}`',
+    "an error of any command": '`{"version": 1,'
+    ' "error": {"code", "what", "why", "hint", "evidence", "consent"}}`',
 }
 EXIT_CODES = """\
 ## Exit codes
@@ -60,22 +47,17 @@ EXIT_CODES = """\
 
 def json_page() -> str:
     operations = list(load_all())
+    typed = commands_of_verbs()
+    names = {one.name: ", ".join(map("`{}`".format, typed.get(one.name, [one.name]))) for one in operations}
     shapes: dict[str, Schema] = {}
     rows = ["| command or verb | prints |", "| --- | --- |"]
     for operation in operations:
         schema = answer_schema(operation.answer)
         shapes |= schema.get("$defs", {})
-        rows.append(f"| {_name(operation)} | `{_form(schema, shapes)}` |")
-    known = {_name(operation) for operation in operations}
-    rows += [f"| {command} | {form} |" for command, form in OTHERS.items() if command not in known]
-    parts = ["\n".join(rows), "## Fields", *_answers(operations), *(_shape(*one) for one in shapes.items())]
-    return HEAD + "\n\n".join([*(part for part in parts if part), EXIT_CODES])
-
-
-def _name(operation: Operation[Any, Any]) -> str:
-    name = operation.name
-    known = name.partition("_")[0] in COMMANDS and "architect" in operation.who
-    return f"`{OPTIONS.get(name) or ('af ' + name.replace('_', ' ') if known else name)}`"
+        rows.append(f"| {names[operation.name]} | `{_form(schema, shapes)}` |")
+    rows += [f"| {command} | {form} |" for command, form in OTHERS.items()]
+    fields = [*_answers(operations, names), *(_shape(*one) for one in shapes.items())]
+    return HEAD + "\n\n".join(["\n".join(rows), "## Fields", *filter(None, fields), EXIT_CODES])
 
 
 def _form(schema: Schema, shapes: Mapping[str, Schema]) -> str:
@@ -105,13 +87,13 @@ def _short(of: Schema) -> str:
     return "{" + ", ".join(f'"{name}"' for name in names) + "}" if len(names) <= MOST_FIELDS else "{…}"
 
 
-def _answers(operations: list[Operation[Any, Any]]) -> Iterator[str]:
+def _answers(operations: list[Operation[Any, Any]], names: Mapping[str, str]) -> Iterator[str]:
     """What is said of the fields of answers themselves; most speak for themselves."""
     for operation in operations:
         schema = answer_schema(operation.answer)
         told = {name: of for name, of in schema["properties"].items() if of.get("description")}
         if told or schema.get("description"):
-            yield _table(_name(operation), schema.get("description"), told)
+            yield _table(names[operation.name], schema.get("description"), told)
 
 
 def _shape(name: str, of: Schema) -> str:

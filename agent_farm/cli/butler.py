@@ -9,6 +9,7 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
+from agent_farm.cli.butler_state import state
 from agent_farm.cli.cells import moment
 from agent_farm.cli.completing import complete_credentials
 from agent_farm.cli.derived import Way, command_of
@@ -56,6 +57,7 @@ butler = Family(
         command_of(Way("butler_start", _show_started)),
         command_of(Way("butler_stop", lambda found: answer("stopped" if found.stopped else "not running"))),
         command_of(Way("butler_status", _show_status)),
+        state,
     ],
 )
 

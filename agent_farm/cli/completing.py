@@ -139,6 +139,11 @@ def complete_credentials(farm: Farm, ctx: click.Context, word: str) -> Iterable[
 
 
 @offered
+def complete_state_keys(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (key for key in _answer(farm, "state_list").state)
+
+
+@offered
 def complete_worktrees(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return (one.branch for one in _answer(farm, "import", dry_run=True).found if one.branch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -89,14 +89,23 @@ def command_of(
     shown = [*(param for param in found if param is not None), *also]
     many = "ids" in operation.request.__struct_fields__
     filters = [_filter(word, help) for word, help in _FILTERS.items()] if many else []
-    return _Command(
+    return VerbCommand(
         name or way.verb.rpartition("_")[2],
+        ways=_ways(way, others or {}, shown),
         context_settings=context_settings,
         params=[*shown, *filters, json_option()],
         callback=partial(_in_own_words, words or {}, partial(_called, way, others or {}, shown)),
         help=help or operation.text,
         epilog=epilog,
     )
+
+
+def _ways(
+    way: Way, others: Mapping[str, Way], params: Sequence[click.Parameter]
+) -> Iterator[tuple[str, click.Parameter | None]]:
+    yield way.verb, None
+    for name, other in others.items():
+        yield other.verb, next(param for param in params if param.name == name)
 
 
 def _in_own_words(words: Mapping[str, str], call: Callable[..., int], /, **values: Any) -> int:
@@ -168,11 +177,18 @@ def _filter_name(word: str) -> str:
     return f"all_{word.replace('-', '_')}"
 
 
-class _Command(click.Command):
+class VerbCommand(click.Command):
     """Refuses an option with one value if it is given twice: otherwise the last one would win silently.
 
-    A filter takes the place of the first id.
+    A filter takes the place of the first id. `ways` are the verbs that it carries out, each with the
+    parameter that asks for it, if it is not what the command does without one.
     """
+
+    def __init__(
+        self, name: str, *, ways: Iterable[tuple[str, click.Parameter | None]], **settings: Any
+    ) -> None:
+        super().__init__(name, **settings)
+        self.ways = tuple(ways)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -196,10 +212,10 @@ def _known(operation: Operation[Any, Any], given: Iterable[str], values: Mapping
 
 def _not_together(one: click.Parameter, other: click.Parameter) -> UsageError:
     hint = f"{click.get_current_context().command_path} --help"
-    return UsageError(f"{_word(one)} cannot be combined with {_word(other)}", hint=hint)
+    return UsageError(f"{word_of(one)} cannot be combined with {word_of(other)}", hint=hint)
 
 
-def _word(param: click.Parameter) -> str:
+def word_of(param: click.Parameter) -> str:
     """The parameter as a person types it."""
     return param.opts[0] if isinstance(param, click.Option) else str(param.metavar).strip("[].")
 

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 _ANY_LENGTH = 1000
 
 
 class Family(click.Group):
-    """Shows the full summary of each of its commands in its help; click would cut them at the width."""
+    """Shows the full summary of each of its commands in its help; click would cut them at the width.
+
+    `default` is the command that the family's name alone stands for, with its options and arguments:
+    `af sessions ID --json` is `af sessions show ID --json`.
+    """
+
+    def __init__(self, name: str, *, default: str | None = None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.default and self._is_for(self.default, args[:1], {*self.commands, *ctx.help_option_names}):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def _is_for(self, default: str, first: list[str], own: set[str]) -> bool:
+        takes_words = any(isinstance(param, click.Argument) for param in self.commands[default].params)
+        return not first or (first[0] not in own and (takes_words or first[0].startswith("-")))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

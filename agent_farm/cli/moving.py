@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -97,7 +99,8 @@ def _agree_to_uninstall(typed: Typed) -> int | None:
 def _last_steps(found: Uninstalled) -> None:
     places = (user_state_directory(), user_settings_file().parent)
     narrate("Once no repository is a farm any more, for your user:")
-    narrate_hint(f"pipx uninstall codev-agent-farm && {as_command('rm', '-rf', *places)}")
+    installer = "pipx" if (Path(sys.prefix) / "pipx_metadata.json").exists() else "pip"
+    narrate_hint(f"{installer} uninstall codev-agent-farm && {as_command('rm', '-rf', *places)}")
 
 
 uninstall = command_of(

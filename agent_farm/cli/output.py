@@ -89,7 +89,7 @@ def style(text: str, name: str | None, stream: TextIO | None = None) -> str:
 
 def show_error(error: AgentFarmError, *, as_json: bool) -> None:
     if as_json:
-        answer_json({"error": error_json(error)})
+        answer_json({"error": error.document})
         return
     what = folded(f"error: {_set_in(error.what)}", stream=sys.stderr)
     narrate(style("error:", "red", sys.stderr) + what.removeprefix("error:"))
@@ -118,10 +118,6 @@ def folded(text: str, *, indent: str = "  ", stream: TextIO | None = None) -> st
         width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return "\n".join(part for line in text.split("\n") for part in fold.wrap(line) or [""])
-
-
-def error_json(error: AgentFarmError) -> dict[str, Any]:
-    return {"code": error.code, "what": error.what, "why": _why(error), "hint": error.hint}
 
 
 def show_bug(error: Exception, *, as_json: bool) -> None:
@@ -155,10 +151,6 @@ def is_interactive() -> bool:
 def require_terminal(*, why: str = "Attaching needs one.", hint: str | None = None) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise AgentFarmError("Not a terminal", why=why, hint=hint)
-
-
-def _why(error: AgentFarmError) -> str | None:
-    return "\n".join(part for part in (error.why, *error.evidence) if part) or None
 
 
 def has_colour(stream: TextIO | None = None) -> bool:

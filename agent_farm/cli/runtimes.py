@@ -34,33 +34,22 @@ def _show_check(found: Checked) -> None:
         answer(f"{mark}  {one.what}{f': {one.detail}' if one.detail else ''}")
 
 
-_list = command_of(Way("runtimes", _show))
-
-
-def _list_unless_asked(as_json: bool) -> int:
-    """Runs if no command of the group was given."""
-    context = click.get_current_context()
-    assert _list.callback is not None
-    return 0 if context.invoked_subcommand else int(_list.callback(as_json=as_json))
-
-
 runtimes = Family(
     "runtimes",
-    help="""List the runtimes: version, whether each is usable, and why not.
+    default="list",
+    help="""List AI CLIs and test their setup. Without a command it is `af runtimes list`.
 
     \b
       af runtimes               all of them, one line each
       af runtimes check codex   start it once, and report what it did
     """,
-    invoke_without_command=True,
-    params=_list.params,
-    callback=_list_unless_asked,
     commands=[
+        command_of(Way("runtimes", _show), name="list"),
         command_of(
             Way("runtimes_check", _show_check),
             complete={"name": complete_runtimes},
             epilog="Exit code 1 when a check fails.",
-        )
+        ),
     ],
 )
 

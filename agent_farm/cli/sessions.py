@@ -51,15 +51,6 @@ _GIVE_WAY = (5, 4, 3)  # who asked, the runtime, the duration
 _SHOWN_OTHERWISE = ("prompt", "context", "output", "tool_calls", "home")
 
 
-class _ShowByDefault(Family):
-    """`af sessions ID --json` is `af sessions show ID --json`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
 def _listing(values: dict[str, Any]) -> dict[str, Any]:
     return {"since": None if values["since"] is None else time.time() - values["since"]}
 
@@ -157,8 +148,9 @@ def when(at: float | None) -> str:
     return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-sessions = _ShowByDefault(
+sessions = Family(
     "sessions",
+    default="show",
     help="""Show, follow, stop and remove headless sessions.
 
     Without a command it is `af sessions show`.

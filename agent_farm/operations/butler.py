@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.declare import acts, reads
-from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
+from agent_farm.operations.operation import TERMINAL_ALONE, Answer, Context, Nothing, Request
 from agent_farm.operations.sessions import log_of
 from agent_farm.server.address import server_files
 from agent_farm.server.launching import ensure_server, running_server
@@ -20,7 +20,6 @@ from agent_farm.sessions.roster import all_butler_names, own_butler_name
 from agent_farm.sessions.schedules import waiting_requests
 
 _SECONDS_TO_COME_UP = 15
-_FROM_OUTSIDE: frozenset[Door] = frozenset({"terminal"})
 
 
 class ServerShown(Struct, frozen=True):
@@ -92,7 +91,11 @@ class Started(Answer):
     waiting: tuple[str, ...]
 
 
-@acts("Start the farm's server, or say where it is", repeats=True, doors=_FROM_OUTSIDE)
+@acts(
+    "Start the farm's server, or say where it is",
+    repeats=True,
+    doors=TERMINAL_ALONE,  # the other doors are in that server
+)
 def butler_start(context: Context, request: Nothing) -> Started:
     root = context.farm.root
     was_there = running_server(root) is not None
@@ -140,7 +143,7 @@ class Stopped(Answer):
     effect="destroys",
     tolerant=True,
     repeats=True,
-    doors=_FROM_OUTSIDE,
+    doors=TERMINAL_ALONE,  # it would have to answer after its end
     details="Its sessions get 10 s to finish; builders keep running.",
 )
 def butler_stop(context: Context, request: ButlerStop) -> Stopped:

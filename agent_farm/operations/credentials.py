@@ -45,7 +45,7 @@ class SetCredential(Answer):
     "Store a value",
     tolerant=True,
     repeats=True,
-    doors=frozenset({"terminal", "http"}),  # whatever a model passes on, its provider has read, too
+    doors=frozenset({"http"}),  # whatever a model passes on, its provider has read, too
 )
 def credentials_set(context: Context, request: CredentialsSet) -> SetCredential:
     _store(context).set(request.name, request.value)

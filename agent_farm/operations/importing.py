@@ -24,7 +24,15 @@ from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, mov
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.declare import in_parts
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
+from agent_farm.operations.operation import (
+    TERMINAL_ALONE,
+    Answer,
+    Context,
+    Failure,
+    OfSeveral,
+    Request,
+    gathered,
+)
 from agent_farm.ports import reserve_ports
 
 # Recognised by the names that these tools give their sessions.
@@ -75,7 +83,7 @@ Part = Candidate | Imported | Failure
     "Take over worktrees that another tool or you made, as builders",
     gathered(AllImported, found=Candidate, imported=Imported, failed=Failure),
     effect="changes",
-    doors=frozenset({"terminal"}),  # only a person may decide to move what a person made
+    doors=TERMINAL_ALONE,  # only a person may decide to move what a person made
     details="A worktree is moved to .builders with everything in it. Its branch stays yours: pruning the"
     " builder keeps it. Nothing is started; af resume starts the runtime.",
 )

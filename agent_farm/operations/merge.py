@@ -93,7 +93,7 @@ def _collect(parts: Sequence[Part]) -> AllMerged:
 @in_parts(
     "Land what builders have checked out on the branch checked out here, in the order given",
     _collect,
-    effect="changes",
+    effect="destroys",
     details="Here is the main checkout, or your own linked worktree if you are in one. The merge is refused,"
     " and nothing changes, if it would conflict or touch files with uncommitted changes, or if a check"
     " ([merge] check, else those of [check]) or a hook of the repository fails.",

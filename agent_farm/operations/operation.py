@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 Effect = Literal["reads", "changes", "destroys"]
 CallerKind = Literal["architect", "session", "builder"]
-Door = Literal["terminal", "mcp", "http"]
+Door = Literal["mcp", "http"]
 Elsewhere = Literal["refused", "there", "home", "fetched"]
 
 ARCHITECT: frozenset[CallerKind] = frozenset({"architect"})
 SESSIONS: frozenset[CallerKind] = frozenset({"architect", "session"})
 EVERYBODY: frozenset[CallerKind] = frozenset({"architect", "session", "builder"})
-DOORS: frozenset[Door] = frozenset({"terminal", "mcp", "http"})
+DOORS: frozenset[Door] = frozenset({"mcp", "http"})
+TERMINAL_ALONE: frozenset[Door] = frozenset()
 
 
 # Subclasses inherit this at run time; for mypy each would have to repeat it.
@@ -193,7 +194,8 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
     threads in the server, so that slow ones only delay their own kind.
 
     `serve` carries it out on the event loop of the farm's server, the only place where it can be; `run` then
-    sends it there. `doors` are those that offer it.
+    sends it there. `doors` are those that offer it beside the terminal, whose
+    commands say themselves which verbs they carry out (`cli/derived.py`).
 
     `elsewhere` says where it runs for a builder on another machine: `there`, at `home` on work that is
     fetched first, at home on what was `fetched` before; or it is refused.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LONGEST_FOR_PROGRAMS = 900.0
 # Only the user decides what an AI may read on this machine.
-_PERSONS: frozenset[Door] = frozenset({"terminal", "http"})
+_PERSONS: frozenset[Door] = frozenset({"http"})
 
 Name = Annotated[str, Meta(description="Name of the source")]
 

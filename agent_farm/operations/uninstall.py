@@ -21,7 +21,7 @@ from agent_farm.git.sparse import leave_sparse
 from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import in_parts
-from agent_farm.operations.operation import Answer, Context, Request, gathered
+from agent_farm.operations.operation import TERMINAL_ALONE, Answer, Context, Request, gathered
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.server.stopping import stop_server
 
@@ -53,7 +53,7 @@ Part = Step | LeftThere
     gathered(Uninstalled, steps=(Step, "what"), left=(LeftThere, "what")),
     effect="destroys",
     tolerant=True,
-    doors=frozenset({"terminal"}),
+    doors=TERMINAL_ALONE,  # it ends the server of the other doors
 )
 def uninstall(context: Context, request: Uninstall) -> Iterator[Part]:
     farm = context.farm

@@ -87,7 +87,7 @@ async def _in_thread(
     pool = operation.pool or operation.name
     if _has_fleet(context):
         host = await loop.run_in_executor(_threads("where"), _host, context, request)
-        pool = f"on {host}" if host else pool
+        pool = f"{pool} on {host}" if host else pool
     found: Answer = await loop.run_in_executor(_threads(pool), work)
     return found
 

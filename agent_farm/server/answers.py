@@ -43,23 +43,12 @@ def encode(document: object) -> bytes:
 
 def refuse(status: int, code: str, what: str, why: str | None = None, hint: str | None = None) -> Response:
     error = error_of(code, what, why=why, hint=hint, evidence=())
-    return answer({"error": error_document(error)}, status)
+    return answer({"error": error.document}, status)
 
 
 def answer_error(error: AgentFarmError) -> Response:
     """The error in the same words as on the command line."""
-    return answer({"error": error_document(error)}, _STATUS.get(error.code, _OTHER))
-
-
-def error_document(error: AgentFarmError) -> dict[str, Any]:
-    return {
-        "code": error.code,
-        "what": error.what,
-        "why": error.why,
-        "hint": error.hint,
-        "evidence": list(error.evidence),
-        "consent": error.consent,
-    }
+    return answer({"error": error.document}, _STATUS.get(error.code, _OTHER))
 
 
 def expected(error: Exception, where: str) -> AgentFarmError:

@@ -16,7 +16,7 @@ from agent_farm.errors import UsageError
 from agent_farm.operations.operation import Operation, document, part_document
 from agent_farm.operations.requests import list_fields, read_request
 from agent_farm.server.answering import Heard, Tell, answer_to, context_for
-from agent_farm.server.answers import answer_error, body_of, encode, error_document, expected, refuse
+from agent_farm.server.answers import answer_error, body_of, encode, expected, refuse
 from agent_farm.server.auth import caller_of
 from agent_farm.server.client import LINES
 from agent_farm.sessions.running_butlers import RunningButlers
@@ -77,7 +77,7 @@ async def _lines(
             yield encode(line) + b"\n"
         yield encode(await work) + b"\n"
     except Exception as error:
-        yield encode({"version": 1, "error": error_document(expected(error, verb))}) + b"\n"
+        yield encode({"version": 1, "error": expected(error, verb).document}) + b"\n"
     finally:
         work.cancel()
         with suppress(asyncio.CancelledError, Exception):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.launch import as_command
 from agent_farm.sessions.database import Database
 
 
@@ -66,7 +67,7 @@ class StateStore:
             raise AgentFarmError(
                 f"{key} has revision {found}, not {wanted}",
                 why="Somebody else has changed it since it was read; nothing was written.",
-                hint="read it again by state_get, and decide anew",
+                hint=as_command("af", "butler", "state", "get", key),
             )
 
     def items(self, prefix: str = "") -> dict[str, Any]:

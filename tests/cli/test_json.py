@@ -41,6 +41,31 @@ def assert_as_documented(command: str, document: dict[str, Any]) -> None:
         assert all(row.keys() == keys for row in inner), command
 
 
+def test_an_option_that_is_a_verb_of_its_own_is_named_as_it_is_typed() -> None:
+    found = documented()
+    assert {"af land --status", "af pr --refresh", "af review --approve", "af sessions ID"} <= found.keys()
+    assert {"af sessions", "af runtimes", "af butler state get"} <= found.keys()
+    assert "af land status" not in found
+
+
+def test_what_sessions_keep(af: Af, repo: Path) -> None:
+    def check(*words: str) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(af("butler", "state", *words, "--json").stdout)
+        assert_as_documented(f"af butler state {words[0]}", document)
+        return document
+
+    first = check("set", "seen", '{"day": 3}')
+    assert first["value"] == {"day": 3}
+    before = str(first["revision"])
+    assert check("set", "seen", "three", "--if-revision", before)["value"] == "three"
+    assert check("get", "seen")["revision"] > first["revision"]
+    assert af("butler", "state", "get", "seen").stdout == "three\n"
+    assert af("butler", "state", "set", "seen", "four", "--if-revision", before).returncode == 1
+    assert check("list")["state"] == {"seen": "three"}
+    assert check("delete", "seen")["deleted"]
+    assert "Nothing is kept" in af("butler", "state", "list").stderr
+
+
 def test_every_command_of_a_builders_life(af: Af, repo: Path) -> None:
     def check(*words: str, as_: str = "", code: int = 0) -> dict[str, Any]:
         done = af(*words, "--json")
@@ -80,4 +105,4 @@ def test_an_error(af: Af) -> None:
     done = af("status", "nobody", "--json")
     error = json.loads(done.stdout)["error"]
     assert done.returncode == 1
-    assert error.keys() == {"code", "what", "why", "hint"}
+    assert list(error) == ["code", "what", "why", "hint", "evidence", "consent"]

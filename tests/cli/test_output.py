@@ -24,6 +24,8 @@ from agent_farm.operations.doctor import Found
 from tests.conftest import Af
 from tests.gitrepo import git
 
+ERROR = ["code", "what", "why", "hint", "evidence", "consent"]
+
 
 def test_help_names_every_command_with_a_line(af: Af) -> None:
     done = af("--help")
@@ -123,7 +125,7 @@ def test_every_end_has_its_exit_code(
     out, err = capsys.readouterr()
     if code != 130:
         document = json.loads(out)
-        assert (document["version"], set(document["error"])) == (1, {"code", "what", "why", "hint"})
+        assert (document["version"], list(document["error"])) == (1, ERROR)
 
 
 def test_a_bug_is_logged_and_not_shown(
@@ -178,7 +180,9 @@ def test_an_error_on_the_terminal_has_what_why_evidence_and_hint(
     assert capsys.readouterr().err == "error: It broke\n  Because.\n  a\n  b\\x1b[2J\nhint: af status\n"
     door.run(["status", "--json"])
     error = json.loads(capsys.readouterr().out)["error"]
-    assert error == {"code": "error", "what": "It broke", "why": "Because.\na\nb\x1b[2J", "hint": "af status"}
+    assert error == dict(
+        zip(ERROR, ("error", "It broke", "Because.", "af status", ["a", "b\x1b[2J"], None), strict=True)
+    )
 
 
 @pytest.mark.parametrize(

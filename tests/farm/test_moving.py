@@ -167,7 +167,7 @@ def test_uninstall_leaves_the_repository_as_it_was(repo: Path, af: Af) -> None:
     assert (repo / ".agent-farm").is_dir()
     done = af("uninstall", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "pipx uninstall codev-agent-farm && rm -rf " in done.stderr
+    assert "hint: pip uninstall codev-agent-farm && rm -rf " in done.stderr
     assert not (repo / ".agent-farm").exists()
     assert not (repo / ".builders").exists()
     assert (git(repo, "for-each-ref"), (repo / ".git/info/exclude").read_text()) == before

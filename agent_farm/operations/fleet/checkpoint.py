@@ -32,7 +32,15 @@ from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.fleet.work_elsewhere import most_fetched
 from agent_farm.operations.for_home.copied_builders import Copies
-from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
+from agent_farm.operations.operation import (
+    TERMINAL_ALONE,
+    Answer,
+    Context,
+    Failure,
+    Nothing,
+    OfSeveral,
+    gathered,
+)
 
 _SECONDS = 120.0
 _KEPT_SECONDS = 7 * 86_400.0
@@ -57,7 +65,7 @@ class Checkpointed(OfSeveral):
     effect="changes",
     tolerant=True,
     repeats=True,
-    doors=frozenset({"terminal"}),
+    doors=TERMINAL_ALONE,  # the farm's server does it every 30 s
     details="A checkpoint has a builder's files, journal and conversation; only what is new is fetched."
     " The farm's server does this every 15 to 30 s while builders are elsewhere.",
 )

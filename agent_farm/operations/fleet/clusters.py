@@ -26,9 +26,8 @@ from agent_farm.fleet.book import Cluster, edit_book, read_book
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts
-from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
+from agent_farm.operations.operation import TERMINAL_ALONE, Answer, Context, Nothing, Request
 
-_PERSONS: frozenset[Door] = frozenset({"terminal"})  # they open this machine to others in the user's name
 _CLUSTER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}):([0-9]{1,5})")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?")
@@ -90,7 +89,7 @@ class FleetDown(Answer):
 @acts(
     "Start a Ray cluster for builders of this farm, or use an existing one",
     outside=True,
-    doors=_PERSONS,
+    doors=TERMINAL_ALONE,  # it opens this machine to others in the user's name
     details="Its head runs here until `af fleet down`. Every connection must present the token, which is"
     " created once in a file of yours; with --cluster it is read from standard input. Without"
     " --host the head only listens on 127.0.0.1. Usage statistics are off.",
@@ -147,7 +146,7 @@ def _up(context: Context, node: Node, rooms: tuple[Room, ...]) -> ClusterUp:
 @acts(
     "Let builders of the farms that use a cluster work on this machine",
     outside=True,
-    doors=_PERSONS,
+    doors=TERMINAL_ALONE,  # it opens this machine to others in the user's name
     tolerant=True,
     details="The token is read from standard input. The machine stays in the cluster until `af fleet"
     " down` is run here; builders continue after that.",
@@ -164,7 +163,7 @@ def fleet_join(context: Context, request: FleetJoin) -> Joined:
 @acts(
     "End the cluster node that runs here, and stop using the cluster",
     tolerant=True,
-    doors=_PERSONS,
+    doors=TERMINAL_ALONE,  # as fleet_up
     details="When the head ends, its cluster ends. Builders on its machines continue, and can be reached"
     " again after `af fleet up` and `af fleet join`.",
 )

@@ -32,13 +32,12 @@ from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.fleet.installing import Wheels, install, no_af, other_af, probe, read_wheels
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.for_home.answered import Hello, Welcome
-from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
+from agent_farm.operations.operation import TERMINAL_ALONE, Answer, Context, Nothing, Request
 from agent_farm.printable import printable
 from agent_farm.ssh.ssh_url import Address, parse_address
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 15.0
-PERSONS: frozenset[Door] = frozenset({"terminal"})  # they run programs on other machines in the user's name
 
 
 class FleetAdd(Request):
@@ -98,7 +97,7 @@ class Fleet(Answer):
 @acts(
     "Add a machine for builders of this farm",
     outside=True,
-    doors=PERSONS,
+    doors=TERMINAL_ALONE,  # it runs programs on other machines in the user's name
     details="Checks over ssh that git, tmux, Python and the same af are there, and creates an empty"
     " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Without"
     " --install it installs nothing; with it, the commands are shown first.",

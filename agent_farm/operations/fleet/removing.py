@@ -13,10 +13,9 @@ from agent_farm.fleet.calling import release_slot
 from agent_farm.git.other_machine import drop_branch
 from agent_farm.operations.declare import acts
 from agent_farm.operations.fleet.checkpoint import bring_home
-from agent_farm.operations.fleet.machines import PERSONS
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.work_elsewhere import take_what_came
-from agent_farm.operations.operation import Answer, Context, Request
+from agent_farm.operations.operation import TERMINAL_ALONE, Answer, Context, Request
 
 
 class FleetRemove(Request):
@@ -46,7 +45,7 @@ class FleetLeft(Answer):
 @acts(
     "Take a machine out of the fleet; refused while builders are there",
     tolerant=True,
-    doors=PERSONS,
+    doors=TERMINAL_ALONE,  # as fleet_add
     details="Nothing is deleted on the machine.",
 )
 def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:

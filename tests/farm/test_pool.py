@@ -119,7 +119,13 @@ def traits(worktree: Path) -> dict[str, object]:
         words = ("reflog", "show", "--format=%H %gs %gn %ge", *ref)
         return seen(*words)
 
+    stale = git(worktree, "diff-files", "--raw")  # first: what follows brings the index up to date
+    noted = git(worktree, "ls-files", "--debug").splitlines()
     return {
+        "stale in the index": stale,
+        "sizes and flags in the index": [
+            line for line in noted if not line.startswith(("  ctime", "  mtime", "  dev", "  uid"))
+        ],
         "files": {
             str(path.relative_to(worktree)): (path.lstat().st_mode, path.is_file() and path.read_bytes())
             for path in worktree.rglob("*")
@@ -142,7 +148,16 @@ def own_settings(worktree: Path, name: str) -> list[str]:
     return [line for line in ours if "worktrees/" not in line or "NAME" in line]
 
 
-KINDS = ["whole", "sparse checkout", "spawn.sparse", "--sparse", "submodules", "carry"]
+KINDS = [
+    "whole",
+    "sparse checkout",
+    "spawn.sparse",
+    "--sparse",
+    "submodules",
+    "carry",
+    "filters",
+    "sparse carry",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +171,14 @@ def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Pa
         assert af("config", "set", "--user", "spawn.sparse", "deep").returncode == 0
     if kind == "--sparse":  # what the slot lacks is added to it
         more = ("--shell", "--sparse", "more,deep")
-    if kind == "carry":
+    if kind == "filters":
+        git(pooled, "config", "filter.shout.smudge", "tr a-z A-Z")
+        git(pooled, "config", "filter.shout.clean", "tr A-Z a-z")
+        commit_files(pooled, {".gitattributes": "*.crlf text eol=crlf\n*.loud filter=shout\n"})
+        commit_files(pooled, {"lines.crlf": "one\ntwo\n", "deep/word.loud": "quiet\n"})
+    if kind == "sparse carry":
+        git(pooled, "sparse-checkout", "set", "deep")
+    if "carry" in kind:
         commit_files(pooled, {".gitignore": "out/\n"})
         write_files(pooled, {"out/lib.a": "a\n", "deep/out/lib.a": "d\n"})
         assert af("config", "set", "--user", "worktree.carry", "out").returncode == 0
@@ -171,7 +193,7 @@ def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Pa
     assert taken.stat().st_ino in inodes
     wait_until(lambda: len(ready(pooled)) == 2, what="the pool to be whole again")
     commit_files(pooled, {"deep/b.txt": "b\n", "deep/run": "#!/bin/sh\n"})
-    if kind == "carry":
+    if "carry" in kind:
         write_files(pooled, {"out/more.a": "m\n"})
     _, moved = spawn(af, pooled, *more)
     assert af("config", "set", "pool.size", "0").returncode == 0
@@ -179,7 +201,7 @@ def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Pa
     _, fresh = spawn(af, pooled, *more)
     assert traits(moved) == traits(fresh)
     git(pooled, "reset", "-q", "--hard", "HEAD~1")
-    if kind == "carry":
+    if "carry" in kind:
         (pooled / "out/more.a").unlink()
     _, before = spawn(af, pooled, *more)
     assert traits(taken) == traits(before)

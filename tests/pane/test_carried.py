@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,45 @@ def test_it_is_the_same_and_its_own(checkout: Path, tree: Path) -> None:
     assert os.path.samefile(data, tree / "out/deep/same")  # as they are linked to each other at the source
     data.write_text("written in place\n")
     assert (checkout / "out/deep/data").read_text() == "1\n"
+
+
+ON_BTRFS = """
+import os, sys
+from pathlib import Path
+from tests.pane.test_carried import carry
+checkout, tree = Path("checkout"), Path("tree")
+(checkout / "out").mkdir(parents=True)
+tree.mkdir()
+(checkout / "out/large").write_bytes(os.urandom(1 << 25))
+def free():
+    os.sync()
+    return os.statvfs(".").f_bfree * os.statvfs(".").f_frsize
+before = free()
+assert carry(checkout.resolve(), tree.resolve()) == []
+assert before - free() < 1 << 22
+with open(tree / "out/large", "r+b") as file:
+    file.write(b"in place")
+assert (checkout / "out/large").read_bytes()[:8] != b"in place"
+assert (checkout / "out/large").read_bytes()[8:] == (tree / "out/large").read_bytes()[8:]
+"""
+
+
+@pytest.mark.slow
+def test_files_share_their_blocks_where_the_file_system_can(tmp_path: Path) -> None:
+    """On a btrfs in a file, mounted for one process alone."""
+    make = shutil.which("mkfs.btrfs", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    image, place = tmp_path / "image", tmp_path / "mounted"
+    place.mkdir()
+    mount = ["unshare", "-m", "sh", "-c", 'mount -o loop "$0" "$1" && cd "$1" && shift && "$@"', image, place]
+    if make is None or os.geteuid():
+        pytest.skip("needs mkfs.btrfs, and root to mount what it makes")
+    with image.open("wb") as file:
+        file.truncate(1 << 28)
+    subprocess.run([make, "-q", image], check=True)
+    if subprocess.run([*mount, "true"], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    root = Path(__file__).parents[2]
+    subprocess.run([*mount, sys.executable, "-c", ON_BTRFS], env={"PYTHONPATH": str(root)}, check=True)
 
 
 def test_what_was_brought_earlier_is_brought_up_to_date(checkout: Path, tree: Path) -> None:

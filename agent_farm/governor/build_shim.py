@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -21,24 +20,17 @@ if __name__ == "__main__":  # run as a file: only the standard library is on the
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from agent_farm.descendants import lifeline
-from agent_farm.governor.jobserver import shared_jobs
-from agent_farm.governor.slots import Limits, NoSlots, slot
+from agent_farm.governor.as_build import HELD, become_build, let_other_sessions_first
+from agent_farm.governor.slots import Held, Limits, NoSlots, slot
 
 FILE = "governor.json"
 BIN = "bin"
-HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of every process that runs in a slot
-
-_NICER = 10  # the user's own programs and the agents take precedence
-_AUTOGROUP = "/proc/self/autogroup"
-_TRIES, _PAUSE = 10, 0.1
-_FIRST_TO_GO = "500"  # of 1000: when memory runs out, the kernel ends a build rather than an agent
 
 
 class Config(NamedTuple):
     run: str
     limits: Limits
     commands: tuple[str, ...]
-    jobs: int
 
 
 def main(argv: Sequence[str]) -> None:
@@ -57,10 +49,9 @@ def main(argv: Sequence[str]) -> None:
     try:
         with slot(
             config.limits, config.run, waits=lambda: _say(f"{name} waits for its turn to build")
-        ) as alone:
+        ) as held:
             signal.signal(signal.SIGTSTP, stops)
-            jobs = shared_jobs(config.limits.directory, config.jobs, refill=alone)
-            code = _run(program, words, env | jobs | {HELD: "1"}, in_session_of=config.run)
+            code = _run(program, words, env, held, in_session_of=config.run)
     except NoSlots:  # its sandbox blocks access to the slots
         signal.signal(signal.SIGTSTP, stops)
         os.execve(program, words, env)
@@ -78,8 +69,8 @@ def is_build(words: Sequence[str], commands: Sequence[str]) -> bool:
 def _load(place: Path) -> Config | None:
     try:
         raw = json.loads((place / FILE).read_bytes())
-        limits = Limits(Path(raw["directory"]), int(raw["slots"]), int(raw["memory"]))
-        return Config(str(raw["run"]), limits, tuple(raw["commands"]), int(raw["jobs"]))
+        numbers = (int(raw[name]) for name in ("slots", "memory", "jobs"))
+        return Config(str(raw["run"]), Limits(Path(raw["directory"]), *numbers), tuple(raw["commands"]))
     except (OSError, ValueError, KeyError, TypeError):  # it was removed together with its builder
         return None
 
@@ -90,12 +81,12 @@ def _without(path: str, directory: Path) -> str:
     return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.realpath(one) != own)
 
 
-def _run(program: str, words: list[str], env: dict[str, str], *, in_session_of: str) -> int:
+def _run(program: str, words: list[str], env: dict[str, str], held: Held, *, in_session_of: str) -> int:
     """Runs it in a child: this process holds the slot while it lives, a daemon left by the build does not."""
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _become(program, words, env, parent)
+        _become(program, words, env, held, parent)
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         os.kill(child, number)
@@ -105,7 +96,7 @@ def _run(program: str, words: list[str], env: dict[str, str], *, in_session_of: 
     for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal sends them to the child as well
         signal.signal(number, signal.SIG_IGN)
     if os.environ.get("AF_RUN") == in_session_of:  # a builder's pane, not the user's own terminal
-        _let_other_sessions_first()
+        let_other_sessions_first()
     while True:
         _, status = os.waitpid(child, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
@@ -115,40 +106,15 @@ def _run(program: str, words: list[str], env: dict[str, str], *, in_session_of: 
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def _become(program: str, words: list[str], env: dict[str, str], parent: int) -> NoReturn:
+def _become(program: str, words: list[str], env: dict[str, str], held: Held, parent: int) -> NoReturn:
     try:
         lifeline(signal.SIGTERM)()
         if os.getppid() != parent:
             os._exit(128 + signal.SIGTERM)
-        os.nice(_NICER)
-        _be_first_to_go()
-        os.execve(program, words, env)
+        become_build(program, words, env, held)
     except OSError as error:
         _say(f"{words[0]}: {error.strerror}")
     os._exit(126)
-
-
-def _let_other_sessions_first() -> None:
-    """Where Linux shares processors by session (autogroup), a nice value only counts within its session."""
-    for _ in range(_TRIES):
-        try:
-            with open(_AUTOGROUP, "r+") as file:
-                if int(file.read().split()[-1]) < _NICER:
-                    file.seek(0)
-                    file.write(str(_NICER))
-            return
-        except BlockingIOError:  # the kernel accepts ten such requests a second, from all users together
-            time.sleep(_PAUSE)
-        except (OSError, ValueError, IndexError):  # not Linux, or one without autogroup
-            return
-
-
-def _be_first_to_go() -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write(_FIRST_TO_GO)
-    except OSError:  # not Linux
-        pass
 
 
 def _say(text: str) -> None:

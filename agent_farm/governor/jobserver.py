@@ -9,13 +9,27 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _TOKEN = b"+"
 
 
-def shared_jobs(directory: Path, tokens: int, *, refill: bool) -> dict[str, str]:
+@contextmanager
+def kept_jobs(directory: Path, tokens: int, *, refill: bool) -> Iterator[None]:
+    """Keep the pipe open, for what is in it is lost when nobody does; `refill` if no build is running."""
+    with ExitStack() as stack:
+        if tokens:
+            with suppress(OSError):
+                pipe = _open(directory / "jobs")
+                stack.callback(os.close, pipe)
+                if refill:
+                    _fill(pipe, tokens)
+        yield
+
+
+def shared_jobs(directory: Path, tokens: int) -> dict[str, str]:
     """The variable that points a build to the jobserver, whose descriptors it inherits; {} if `tokens` is 0.
 
     A build that already has make flags, or a jobserver, keeps them.
@@ -26,8 +40,6 @@ def shared_jobs(directory: Path, tokens: int, *, refill: bool) -> dict[str, str]
         read, write = _open(directory / "jobs"), _open(directory / "jobs")
     except OSError:
         return {}
-    if refill:
-        _fill(read, write, tokens)
     for descriptor in (read, write):
         os.set_blocking(descriptor, True)  # make expects it to block
         os.set_inheritable(descriptor, True)
@@ -45,8 +57,8 @@ def _open(path: Path) -> int:
     return descriptor
 
 
-def _fill(read: int, write: int, tokens: int) -> None:
+def _fill(pipe: int, tokens: int) -> None:
     with suppress(BlockingIOError):
-        while os.read(read, 4096):
+        while os.read(pipe, 4096):
             pass
-    os.write(write, _TOKEN * tokens)
+    os.write(pipe, _TOKEN * tokens)

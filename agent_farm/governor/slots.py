@@ -12,23 +12,37 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from agent_farm.descendants import is_there
-from agent_farm.governor import machine
+from agent_farm.governor import cgroup, machine
+from agent_farm.governor.jobserver import kept_jobs
 
 _POLL_SECONDS = 0.1
 _MEGABYTE = 1 << 20
+_WIDTH = 12  # of each of the two numbers in a slot's file: megabytes, process
 
 
 class Limits(NamedTuple):
-    """`memory` is what one build is expected to need at most, in megabytes; 0: memory is ignored."""
+    """`memory` is what one build is expected to need at most, in megabytes; 0: memory is ignored.
+
+    `jobs` is how many jobs all makes share; 0: none are shared.
+    """
 
     directory: Path
     slots: int
     memory: int = 0
+    jobs: int = 0
+
+
+class Held(NamedTuple):
+    """A slot that is held: its file, the jobs that all builds share, and the cgroup for what runs in it."""
+
+    path: Path
+    jobs: int
+    group: Path | None
 
 
 class NoSlots(Exception):
@@ -36,24 +50,32 @@ class NoSlots(Exception):
 
 
 @contextmanager
-def slot(limits: Limits, run: str, *, waits: Callable[[], None] = lambda: None) -> Iterator[bool]:
-    """Hold a slot; yields whether no other build is running. `waits` is called once if it has to wait.
+def slot(limits: Limits, run: str, *, waits: Callable[[], None] = lambda: None) -> Iterator[Held]:
+    """Hold a slot. `waits` is called once if it has to wait.
 
     `run` identifies the start of a builder, for `waiting_runs`.
     """
-    with _opened(limits.directory / "door") as door:
-        if not (_try(door) and (found := _free_slot(limits)) is not None):
-            waits()
-            with _shown_as_waiting(limits.directory, run):
-                fcntl.flock(door, fcntl.LOCK_EX)  # a second time, if the door is ours already
-                while (found := _free_slot(limits)) is None:
-                    time.sleep(_POLL_SECONDS)
-        fcntl.flock(door, fcntl.LOCK_UN)
-    held, others = found
-    try:
-        yield others == 0
-    finally:
-        os.close(held)
+    with ExitStack() as stack:
+        with _opened(limits.directory / "door") as door:
+            if not (_try(door) and (found := _free_slot(limits)) is not None):
+                waits()
+                with _shown_as_waiting(limits.directory, run):
+                    fcntl.flock(door, fcntl.LOCK_EX)  # a second time, if the door is ours already
+                    while (found := _free_slot(limits)) is None:
+                        time.sleep(_POLL_SECONDS)
+            path, descriptor, others = found
+            stack.callback(os.close, descriptor)
+            _note(path, f"{limits.memory:{_WIDTH}}{0:{_WIDTH}}", 0)
+            stack.enter_context(kept_jobs(limits.directory, limits.jobs, refill=not others))
+            fcntl.flock(door, fcntl.LOCK_UN)
+        name = f"{os.getpid()}-{path.name}"
+        group = stack.enter_context(cgroup.group_of_one(name, machine.memory_for_builds()))
+        yield Held(path, limits.jobs, group)
+
+
+def note_process(path: Path, pid: int) -> None:
+    """Note in a held slot which process is the build, so that others can see what it has taken so far."""
+    _note(path, f"{pid:{_WIDTH}}", _WIDTH)
 
 
 def waiting_runs(directory: Path) -> frozenset[str]:
@@ -83,10 +105,10 @@ def make_places(limits: Limits) -> None:
         os.close(_open(path, os.O_CREAT))
 
 
-def _free_slot(limits: Limits) -> tuple[int, int] | None:
+def _free_slot(limits: Limits) -> tuple[Path, int, int] | None:
     """A slot, now held, and how many others are. The caller holds the door, so nobody else counts."""
     own = _own_slots(limits)
-    mine, others = None, 0
+    mine, others = None, list[machine.Reserved]()
     for path in dict.fromkeys((*own, *limits.directory.glob("slot-*"))):
         try:
             descriptor = _open(path)
@@ -95,18 +117,37 @@ def _free_slot(limits: Limits) -> tuple[int, int] | None:
                 raise
             continue  # not a lock file, so no build holds it
         if not _try(descriptor):
-            others += 1
+            others.append(_reserved(descriptor))
         elif mine is None and path in own:
-            mine = descriptor
+            mine = path, descriptor
             continue
         os.close(descriptor)
     if mine is None:
         return None
     # slots that builds of other repositories hold count as well
-    if others and (others >= limits.slots or not machine.has_room(limits.memory * _MEGABYTE, others)):
-        os.close(mine)
+    if others and (len(others) >= limits.slots or not machine.has_room(limits.memory * _MEGABYTE, others)):
+        os.close(mine[1])
         return None
-    return mine, others
+    return *mine, len(others)
+
+
+def _reserved(descriptor: int) -> machine.Reserved:
+    """What the holder has noted; nothing if its sandbox does not let it."""
+    with suppress(OSError):
+        numbers = os.pread(descriptor, 2 * _WIDTH, 0).split()
+        if len(numbers) == 2 and all(number.isdigit() for number in numbers):
+            return machine.Reserved(int(numbers[0]) * _MEGABYTE, int(numbers[1]))
+    return machine.Reserved(0, 0)
+
+
+def _note(path: Path, text: str, at: int) -> None:
+    """Others read without a lock: all numbers are equally long, so that none is ever seen in part."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.pwrite(descriptor, text.encode(), at)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -208,8 +208,41 @@ def test_where_the_slots_cannot_be_reached_nothing_waits(place: Path, start: Sta
 def test_one_that_would_not_fit_beside_others_runs_alone(place: Path) -> None:
     limits = Limits(place / "builds", 2, 1_000_000)
     make_places(limits)
-    with slot(limits, "alone") as alone:
-        assert alone
+    with slot(limits, "alone", waits=lambda: pytest.fail("it waits")):
+        pass
+
+
+def megabytes_of_this_machine() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def test_what_another_repositorys_larger_build_needs_is_known_and_how_much_of_it_is_taken(
+    place: Path, start: Start
+) -> None:
+    """Three quarters of all memory and a tenth are more than four fifths."""
+    whole = megabytes_of_this_machine()
+    start(configure(place, "large", slots=2, memory=whole * 3 // 4))
+    wait_until(lambda: running(place) == 1, what="a build")
+    build = next((place / "running").iterdir()).name
+    assert (place / "builds/slot-0").read_text().split() == [str(whole * 3 // 4), build]
+    small = start(configure(place, "small", slots=2, memory=whole // 10))
+    wait_until(lambda: waiting_runs(place / "builds") == {"small"}, what="one that waits")
+    assert running(place) == 1
+    (place / "hold").unlink()
+    assert small.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("noted", [b"", b"9", b"-9999999 1", b"a b", b"1_0 1", b"1 2 3", b"\xff"], ids=repr)
+def test_a_slot_that_does_not_say_what_it_was_held_for_counts_as_one_like_the_next(
+    place: Path, noted: bytes
+) -> None:
+    """A sandbox may let its build read there, and not write."""
+    limits = Limits(place / "builds", 2, 1)
+    make_places(limits)
+    with slot(limits, "one") as held:
+        held.path.write_bytes(noted)
+        with slot(limits, "two", waits=lambda: pytest.fail("it waits")) as other:
+            assert other.path != held.path
 
 
 def test_all_makes_share_the_jobs_and_what_a_killed_one_held_comes_back(place: Path, start: Start) -> None:

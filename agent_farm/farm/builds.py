@@ -14,21 +14,21 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.governor import build_shim
+from agent_farm.governor import as_build, build_shim
 from agent_farm.governor.slots import Limits, NoSlots, make_places, slot, waiting_runs
 from agent_farm.launch import as_command
 from agent_farm.paths import user_state_directory
 from agent_farm.settings_keys import SettingsError
 
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
-_HERE = Path(build_shim.__file__)
 
 
 def build_limits(farm: Farm) -> Limits | None:
     slots = farm.settings.number("limits.builds")
     if not slots:
         return None
-    return Limits(user_state_directory() / "builds", slots, farm.settings.number("limits.build_memory"))
+    memory, jobs = (farm.settings.number(f"limits.build_{name}") for name in ("memory", "jobs"))
+    return Limits(user_state_directory() / "builds", slots, memory, jobs)
 
 
 def stand_before_builds(farm: Farm, record: BuilderRecord) -> None:
@@ -45,7 +45,7 @@ def stand_before_builds(farm: Farm, record: BuilderRecord) -> None:
         "slots": limits.slots,
         "memory": limits.memory,
         "commands": commands,
-        "jobs": farm.settings.number("limits.build_jobs"),
+        "jobs": limits.jobs,
     }
     make_directory(place / build_shim.BIN)
     replace_file(place / build_shim.FILE, json.dumps(document, indent=1) + "\n")
@@ -70,15 +70,22 @@ def before_setup(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 @contextmanager
-def build_slot(farm: Farm, *, waits: Callable[[], None]) -> Iterator[dict[str, str]]:
-    """Hold a slot for a check run by this process; yields variables that tell its builds about the slot."""
-    limits = build_limits(farm)
+def build_slot(farm: Farm, run: str, *, waits: Callable[[], None]) -> Iterator[tuple[str, ...]]:
+    """Hold a slot for a check run by this process; yields the words before its command, for it to be a build.
+
+    `run` identifies the start of the builder whose check it is.
+    """
+    limits, words = build_limits(farm), tuple[str, ...]()
     with ExitStack() as stack:
-        if limits is not None and not os.environ.get(build_shim.HELD):
+        if limits is not None and os.environ.get(as_build.HELD):  # asked for by a build
+            words = ("env", f"{as_build.HELD}=1")
+        elif limits is not None:
             with suppress(NoSlots, AgentFarmError):  # a sandbox or a full disk is no reason not to check
                 _make_places(limits)
-                stack.enter_context(slot(limits, "", waits=waits))
-        yield {} if limits is None else {build_shim.HELD: "1"}
+                held = stack.enter_context(slot(limits, run, waits=waits))
+                group = str(held.group or "")
+                words = _python(as_build.__file__, str(held.path), str(held.jobs), group)
+        yield words
 
 
 def _make_places(limits: Limits) -> None:
@@ -100,7 +107,11 @@ def queued_for_build(farm: Farm) -> frozenset[str]:
 
 
 def _argv(place: Path) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", "-X", "utf8", str(_HERE), str(place))
+    return _python(build_shim.__file__, str(place))
+
+
+def _python(file: str, *words: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-X", "utf8", file, *words)
 
 
 def _program_of(command: str) -> str:

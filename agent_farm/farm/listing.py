@@ -115,8 +115,9 @@ def _queued_for_build(
     from agent_farm.farm.builds import queued_for_build  # few farms have such a setting
 
     queued = queued_for_build(farm)
-    busy = [one.id for one in records if one.run in queued and statuses[one.id].state in BUSY]
-    return {id: replace(statuses[id], reason=QUEUED_FOR_BUILD) for id in busy}
+    builds = (*BUSY, "idle")  # of one that is idle, the check
+    found = [one.id for one in records if one.run in queued and statuses[one.id].state in builds]
+    return {id: replace(statuses[id], reason=QUEUED_FOR_BUILD) for id in found}
 
 
 def _waiting(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:

@@ -26,11 +26,13 @@ _OF_THE_ASKER = ("AF_", "TMUX", "TRACEPARENT")
 Tell = Callable[[str], None]
 
 
-def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, tell: Tell | None) -> Ended:
+def run_check(
+    farm: Farm, check: Check, place: Path, log: Path, *, held: int, run: str, tell: Tell | None
+) -> Ended:
     """Run the check to its end, its time limit or Ctrl-C; no process of it outlives that, or this process.
 
     Its standard input is empty; its output goes to `log` and, line by line, to `tell`. `held` is the
-    descriptor of a lock that it keeps as long as it lives.
+    descriptor of a lock that it keeps as long as it lives, `run` the start of the builder whose work it is.
     """
     import asyncio  # loaded only here, with everything that drives a process
 
@@ -47,8 +49,10 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
                 tell(line.rstrip("\r\n"))
 
         try:
-            with build_slot(farm, waits=lambda: hear("queued for build\n")) as told:
-                return asyncio.run(run_guarded(Command(argv, place, env | told, timeout=check.seconds), hear))
+            # held here, not by the check: the time it waits is none of the check's
+            with build_slot(farm, run, waits=lambda: hear("queued for build\n")) as words:
+                command = Command((*words, *argv), place, env, timeout=check.seconds)
+                return asyncio.run(run_guarded(command, hear))
         finally:
             kept.close()
 

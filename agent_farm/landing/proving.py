@@ -73,7 +73,7 @@ def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all") -> Proof:
     with git_deadline(_SECONDS):
         proof, both = _before_checks(farm, record, checks)
     if both is not None:
-        verdict = verdict_of(farm, both, checks, reuse=reuse)
+        verdict = verdict_of(farm, both, checks, reuse=reuse, run=record.run)
         red = verdict.failed
         proof = msgspec.structs.replace(
             proof,

@@ -91,18 +91,25 @@ class Verdict(Struct, frozen=True):
 
 
 def verdict_of(
-    farm: Farm, commit: str, checks: Sequence[Check], *, reuse: Reuse = "all", tell: Tell | None = None
+    farm: Farm,
+    commit: str,
+    checks: Sequence[Check],
+    *,
+    reuse: Reuse = "all",
+    run: str = "",
+    tell: Tell | None = None,
 ) -> Verdict:
     """What the checks say about the tree of `commit`, which is HEAD in the worktree they run in.
 
-    Raises ConsentNeeded before anything runs. `tell` gets the checks' output, line by line.
+    Raises ConsentNeeded before anything runs. `run` is the start of the builder whose status says so while
+    they wait. `tell` gets the checks' output, line by line.
     """
     for check in checks:
         farm.settings.text(check.setting)
     tree = run_git(farm.root, "rev-parse", "--verify", f"{commit}^{{tree}}").strip()
     results: list[CheckResult] = []
     for check in checks:
-        results.append(_result(farm, commit, tree, check, reuse, tell))
+        results.append(_result(farm, commit, tree, check, reuse, run, tell))
         if not results[-1].passed:
             break
     _expire(farm)
@@ -122,13 +129,15 @@ def kept_verdict(farm: Farm, tree: str, checks: Sequence[Check]) -> Verdict | No
     return Verdict(tree, tuple(results)) if results else None
 
 
-def _result(farm: Farm, commit: str, tree: str, check: Check, reuse: Reuse, tell: Tell | None) -> CheckResult:
+def _result(
+    farm: Farm, commit: str, tree: str, check: Check, reuse: Reuse, run: str, tell: Tell | None
+) -> CheckResult:
     file, asked = _file(farm, tree, check), time.time()
     with _alone(file):  # whoever comes second takes the first one's result
         kept = _kept(file)
         if kept is not None and (reuse == "all" or (reuse == "green" and kept.passed) or kept.at > asked):
             return kept
-        found = _run(farm, commit, tree, check, file.with_suffix(".log"), tell)
+        found = _run(farm, commit, tree, check, file.with_suffix(".log"), run, tell)
         if kept is not None and (kept.unsteady or kept.passed != found.passed):
             found = replace(found, unsteady=True)
         store(file, found)
@@ -145,11 +154,13 @@ def _alone(file: Path) -> Iterator[None]:
             lock.unlink(missing_ok=True)
 
 
-def _run(farm: Farm, commit: str, tree: str, check: Check, log: Path, tell: Tell | None) -> CheckResult:
+def _run(
+    farm: Farm, commit: str, tree: str, check: Check, log: Path, run: str, tell: Tell | None
+) -> CheckResult:
     with free_trial(farm) as (trial, held):
         shown = trial.show(commit, tree)
         at, began = time.time(), time.monotonic()
-        ended = run_check(farm, check, shown.path, log, held=held, tell=tell)
+        ended = run_check(farm, check, shown.path, log, held=held, run=run, tell=tell)
         seconds = time.monotonic() - began
         if ended.cannot_start:
             raise AgentFarmError(f"The check {check.name} cannot be started", why=ended.cannot_start)

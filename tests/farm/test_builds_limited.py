@@ -49,8 +49,30 @@ def test_a_check_waits_for_its_turn(repo: Path, home: Path, af: Af) -> None:
     with ThreadPoolExecutor() as threads:
         with slot(limits, "another"):
             checked = threads.submit(af, "check", "one", "--yes")
-            wait_until(lambda: waiting_runs(limits.directory) == {""}, what="a check that waits")
+            wait_until(lambda: waiting_runs(limits.directory), what="a check that waits")
+            assert status_of(af, "one")["status"]["reason"] == "queued for build"
+            assert status_of(af, "one")["status"]["state"] == "idle"
         assert checked.result().returncode == 0
+    assert status_of(af, "one")["status"]["reason"] != "queued for build"
+
+
+def test_a_check_is_a_build_like_others(repo: Path, home: Path, af: Af) -> None:
+    """Others come first, it goes first, its make shares the jobs, and it ends as it would without a limit."""
+    told = repo.parent / "told"
+    make = "all:\n\t@nice > $(TOLD); cat /proc/self/oom_score_adj /proc/self/autogroup >> $(TOLD) || true\n"
+    make += "\t@echo $(MAKEFLAGS) | tr ' ' '\\n' | grep jobserver >> $(TOLD)\n\t@kill -ALRM $$PPID\n"
+    settings = "[limits]\nbuilds = 1\nbuild_jobs = 2\n[check]\n"
+    settings += f"command = \"make TOLD='{told}'; kill -USR1 $$\"\n"
+    commit_files(repo, {"agent-farm.toml": settings, "Makefile": make})
+    assert af("spawn", "--runtime", "demo", "--yes", "--name", "one", "[[write:a]]").returncode == 0
+    assert af("wait", "one", "--timeout", "300").returncode == 0
+    checked = json.loads(af("check", "one", "--yes", "--json", timeout=120).stdout)
+    assert checked["builders"][0]["reason"] == "the check was ended by SIGUSR1"
+    nice, oom, *others = told.read_text().splitlines()
+    assert (int(nice), oom) == (os.getpriority(os.PRIO_PROCESS, 0) + 10, "500")
+    if os.path.exists("/proc/self/autogroup"):
+        assert others.pop(0).endswith(" nice 10")
+    assert others[0].startswith("--jobserver-auth=")
 
 
 def test_a_check_that_a_builder_asks_for_does_not_wait_for_itself(repo: Path, home: Path, af: Af) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
-from benchmarks.stage import AF, Stage, compare, show, stage
+from benchmarks.stage import AF, IMPORT_CLICK, Rows, Stage, difference, spread, stage, turns
 
 BAR_SECONDS = 0.15
 
 
-def main() -> None:
+def main() -> Rows:
     with stage() as small:
         many = small.directory / "many"
         for number in range(100_000):
@@ -20,11 +19,10 @@ def main() -> None:
             if number % 1000 == 0:
                 file.parent.mkdir(parents=True)
             file.touch()
-        rows = [_added(small, small.repository, "50 files"), _added(small, many, "100,000 files")]
-    show(rows)
+        return [*_added(small, small.repository, "50 files"), *_added(small, many, "100,000 files")]
 
 
-def _added(on: Stage, source: Path, what: str) -> tuple[str, str]:
+def _added(on: Stage, source: Path, what: str) -> list[tuple[str, object]]:
     agent = on.directory / "agent"
     agent.write_text("#!/bin/sh\necho answer\n")
     agent.chmod(0o755)
@@ -33,18 +31,15 @@ def _added(on: Stage, source: Path, what: str) -> tuple[str, str]:
     entry = {"ask": str(agent), "chat": str(agent)}
     sources = {"code": {"type": "directory", "path": str(source)}}
     config.write_text(json.dumps({"defaultAgent": "a", "agents": {"a": entry}, "sources": sources}))
-    times = compare(
+    times = turns(
         {
             "bare": lambda: subprocess.run([agent], env=dict(on.env), capture_output=True, check=True),
             "ask": lambda: on.run(AF, "ask", "-s", "code", "Why?"),
-            "click": lambda: subprocess.run(
-                [sys.executable, "-c", "import click"], env=dict(on.env), check=True
-            ),
+            "click": lambda: on.run(*IMPORT_CLICK),
         }
     )
-    added = times["ask"] - times["bare"]
-    return (
-        f"af ask over its CLI, {what}",
-        f"+{added * 1000:.0f} ms (bar +{BAR_SECONDS * 1000:.0f} ms),"
-        f" {added / times['click']:.1f} × importing click",
-    )
+    added = difference(times["ask"], times["bare"])
+    return [
+        (f"{what}: af ask over its CLI, s (bar: {BAR_SECONDS:g})", added),
+        (f"{what}: the same, in C", spread([one / min(times["click"]) for one in vars(added).values()])),
+    ]

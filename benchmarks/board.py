@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import statistics
 import subprocess
 import sys
 import termios
@@ -19,7 +18,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from benchmarks.stage import AF, Stage, compare, show, spawn_idle, stage
+from benchmarks.stage import AF, Rows, Stage, ratio, spawn_idle, spread, stage, turns
 
 BUILDERS = int(os.environ.get("BOARD_BUILDERS", "200"))
 PRINTING = 20
@@ -79,12 +78,14 @@ class Terminal:
         os.close(self.side)
 
 
-def main() -> None:
+def main() -> Rows:
     with stage() as on:
         spawn_idle(on, BUILDERS)
         python = [sys.executable, "-c", "import textual.app"]
-        textual = compare({"textual": lambda: subprocess.run(python, check=True)}, rounds=8)["textual"]
-        paints, lists = zip(*(_paint(on) for _ in range(6)), strict=True)
+        found: list[tuple[float, float]] = []
+        ways = {"textual": lambda: on.run(*python), "board": lambda: found.append(_paint(on))}
+        textual = turns(ways, rounds=6)["textual"]
+        paints, lists = zip(*found[1:], strict=True)
         terminal = Terminal(on)
         terminal.until(b"idle")
         terminal.drain(20.0)  # git's state of all worktrees is read meanwhile
@@ -93,17 +94,13 @@ def main() -> None:
             delays = [terminal.press(b"k" if turn % 2 else b"j") for turn in range(KEYS)]
             busy = _at_rest(terminal)
         terminal.close()
-    show(
-        [
-            ("python -c 'import textual.app'", f"{textual * 1000:.0f} ms"),
-            ("first paint, as a ratio to that", f"{min(paints) / textual:.2f} ({min(paints) * 1000:.0f} ms)"),
-            (f"all {BUILDERS} builders, as a ratio", f"{min(lists) / textual:.2f}"),
-            ("at rest", f"{rest * 100:.2f} % of a core"),
-            (f"{PRINTING} printing: key to screen, median", f"{statistics.median(delays) * 1000:.0f} ms"),
-            (f"{PRINTING} printing: key to screen, worst", f"{max(delays) * 1000:.0f} ms"),
-            (f"{PRINTING} printing", f"{busy * 100:.2f} % of a core"),
-        ]
-    )
+    yield "python -c 'import textual.app', s", spread(textual)
+    yield "first paint / that", ratio(paints, textual)
+    yield f"all {BUILDERS} builders / that", ratio(lists, textual)
+    yield "at rest: % of a core", round(rest * 100, 2)
+    yield f"{PRINTING} printing: key to screen, s", spread(delays)
+    yield f"{PRINTING} printing: key to screen, worst, s", round(max(delays), 3)
+    yield f"{PRINTING} printing: % of a core", round(busy * 100, 2)
 
 
 def _paint(on: Stage) -> tuple[float, float]:

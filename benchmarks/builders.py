@@ -1,121 +1,78 @@
-"""Spawn against raw git and tmux; start-up against importing click; status and spawn at scale."""
+"""Spawn against git and tmux for the same, by the clock: 50 files; many files, cold, ready and moved.
+
+`BENCH_FILES=20000` asks for other numbers of files than 20,000 and 100,000.
+"""
 
 from __future__ import annotations
 
 import itertools
-import sys
+import os
 import time
-from pathlib import Path
+from functools import partial
 
-from benchmarks.stage import AF, Stage, compare, settle, show, stage
+from benchmarks import raw
+from benchmarks.stage import (
+    AF,
+    IMPORT_CLICK,
+    Rows,
+    Stage,
+    difference,
+    ratio,
+    run_all,
+    seconds,
+    settle,
+    spread,
+    stage,
+    turns,
+)
+
+FILES = tuple(map(int, os.environ.get("BENCH_FILES", "20000,100000").split(",")))
+_SPAWN = (AF, "spawn", "--shell", "--runtime", "demo")
 
 
-def main() -> None:
+def main() -> Rows:
     with stage() as small:
-        _start_up(small)
-        _spawn(small)
-        _many(small)
-    for files in (20_000, 100_000):
+        yield from _small(small)
+    for files in FILES:
         with stage(files=files) as large:
-            _large(large, files)
+            yield from _large(large, files)
 
 
-def _start_up(small: Stage) -> None:
-    times = compare(
-        {
-            "click": lambda: small.run(sys.executable, "-c", "import click"),
-            "help": lambda: small.run(AF, "--help"),
-            "status": lambda: small.run(AF, "status"),
-        }
-    )
-    show(
-        [
-            ("af --help / import click", f"{times['help'] / times['click']:.2f} (bar: 2)"),
-            ("af status, no builders / import click", f"{times['status'] / times['click']:.2f} (bar: 2)"),
-        ]
-    )
-
-
-def _spawn(small: Stage) -> None:
+def _small(on: Stage) -> Rows:
     numbers = itertools.count()
-
-    def raw() -> None:
-        name = f"raw{next(numbers)}"
-        path = small.directory / "raw" / name
-        small.run("git", "worktree", "add", "-q", "--no-track", "-b", name, path)
-        small.run("tmux", "new-session", "-d", "-s", name, "-c", path, "--", "sleep", "600")
-
-    spent = compare({"raw": raw, "af": lambda: _timed(small)}, rounds=15, after=lambda: settle(small))
-    more = spent["af"] - spent["raw"]
-    show(
-        [
-            ("af spawn / git worktree add + tmux new-session", f"{spent['af'] / spent['raw']:.2f}"),
-            ("af spawn takes longer by", f"{more:.3f} s (bar: 0.20 s)"),
-        ]
+    times = turns(
+        {
+            "click": lambda: on.run(*IMPORT_CLICK),
+            "raw": lambda: run_all(on, raw.spawn(on, next(numbers))),
+            "af": lambda: on.run(*_SPAWN),
+        },
+        after=lambda: settle(on),
     )
+    more = [one - other for one, other in zip(times["af"], times["raw"], strict=True)]
+    yield "50 files: af spawn / raw", ratio(times["af"], times["raw"])
+    yield "50 files: af spawn over raw, in C (bar: 2)", ratio(more, times["click"])
+    yield "50 files: af spawn over raw, s", difference(times["af"], times["raw"])
 
 
-def _timed(small: Stage) -> None:
-    small.run(AF, "spawn", "Fix auth", "--runtime", "demo")
-
-
-def _many(small: Stage) -> None:
-    few = len(list((small.repository / ".builders").iterdir()))
-    before = compare({"status": lambda: small.run(AF, "status")}, rounds=5)["status"]
-    for _ in range(60 - few):
-        _timed(small)
-    settle(small)
-    after = compare({"status": lambda: small.run(AF, "status")}, rounds=5)["status"]
-    begin = time.perf_counter()
-    _timed(small)
-    spawn = time.perf_counter() - begin
-    show(
-        [
-            (f"af status, 60 builders / {few} builders", f"{after / before:.2f} ({after:.2f} s)"),
-            ("af spawn as the 61st builder", f"{spawn:.2f} s"),
-        ]
-    )
-
-
-def _large(large: Stage, files: int) -> None:
+def _large(on: Stage, files: int) -> Rows:
     """Cold is a branch that is there: no ready worktree is taken for one. They take turns."""
-    large.run(AF, "config", "set", "--user", "pool.size", "1")
-    spent: dict[str, list[float]] = {}
-
-    def timed(name: str, *argv: str | Path) -> None:
-        begin = time.perf_counter()
-        large.run(*argv)
-        spent.setdefault(name, []).append(time.perf_counter() - begin)
-
-    spawn = (AF, "spawn", "--shell", "--runtime", "demo")
-    for number in range(3 if files < 50_000 else 2):
-        path = large.directory / f"raw-{number}"
-        begin = time.perf_counter()
-        large.run("git", "worktree", "add", "-q", "--no-track", "-b", f"raw-{number}", path)
-        large.run("tmux", "new-session", "-d", "-s", f"raw-{number}", "-c", path, "--", "sleep", "600")
-        spent.setdefault("floor", []).append(time.perf_counter() - begin)
-        large.run("git", "branch", f"cold-{number}")
-        timed("cold", *spawn, "--branch", f"cold-{number}")
-        _whole_pool(large)
-        timed("warm", *spawn)
-        _whole_pool(large)
-        for name in range(5):
-            (large.repository / f"d{name}/f{name * 100}.txt").write_text(f"{number}\n")
-        large.run("git", "commit", "-q", "-a", "-m", f"five files {number}")
-        timed("moved", *spawn)
-        _whole_pool(large)
-    floor = min(spent["floor"])
-    bars = {"cold": 1.10, "warm": 0.15, "moved": 0.15}
-    told = {"cold": "", "warm": " from a ready worktree", "moved": " whose base moved by five files"}
-    show(
-        [
-            (
-                f"{files:,} files: af spawn{told[name]} / git worktree add + tmux new-session",
-                f"{min(spent[name]) / floor:.2f} (bar: {bar:.2f}; {min(spent[name]):.2f} s, {floor:.2f} s)",
-            )
-            for name, bar in bars.items()
-        ]
-    )
+    on.run(AF, "config", "set", "--user", "pool.size", "1")
+    spent: dict[str, list[float]] = {"raw": [], "cold": [], "ready": [], "moved": []}
+    for number in range(3):
+        spent["raw"].append(seconds(partial(run_all, on, raw.spawn(on, number))))
+        on.run("git", "branch", f"cold-{number}")
+        spent["cold"].append(seconds(partial(on.run, *_SPAWN, "--branch", f"cold-{number}")))
+        _whole_pool(on)
+        spent["ready"].append(seconds(partial(on.run, *_SPAWN)))
+        _whole_pool(on)
+        for place in range(5):
+            (on.repository / f"d{place}/f{place * 100}.txt").write_text(f"{number}\n")
+        on.run("git", "commit", "-q", "-a", "-m", f"five files {number}")
+        spent["moved"].append(seconds(partial(on.run, *_SPAWN)))
+        _whole_pool(on)
+    for name, bar in (("cold", 1.10), ("ready", 0.15), ("moved", 0.15)):
+        yield f"{files:,} files: af spawn, {name} (bar: {bar:.2f}) / raw", ratio(spent[name], spent["raw"])
+    yield f"{files:,} files: raw, s", spread(spent["raw"])
 
 
 def _whole_pool(large: Stage) -> None:

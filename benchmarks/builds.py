@@ -22,7 +22,7 @@ from threading import Event, Thread
 
 import psutil
 
-from benchmarks.stage import AF, Stage, builders, show, spawn_idle, stage
+from benchmarks.stage import AF, Rows, Stage, builders, spawn_idle, stage
 
 BUILDERS, PROCESSES, SLOTS = 12, 4, 2
 MEGABYTES = int(os.environ.get("BENCH_BUILD_MB", "100"))
@@ -38,7 +38,7 @@ wait
 """
 
 
-def main() -> None:
+def main() -> Rows:
     with stage() as on:
         on.run(AF, "config", "set", "limits.builds", str(SLOTS))
         on.run(AF, "config", "set", "limits.build_memory", str(PROCESSES * MEGABYTES))
@@ -48,7 +48,7 @@ def main() -> None:
         free = _watched(on, lambda: _build_all(on, [tools])) if _fits() else {"makespan": "left out"}
         governed = _watched(on, lambda: _build_all(on, [None, tools]))
     rows = [("nothing built", rest), ("without limits", free), (f"limits.builds = {SLOTS}", governed)]
-    show([(f"{name}: {what}", value) for name, found in rows for what, value in found.items()])
+    return [(f"{name}: {what}", value) for name, found in rows for what, value in found.items()]
 
 
 def _fits() -> bool:

@@ -38,7 +38,7 @@ from agent_farm.landing.contest.ranking import Matrix, Standing, ranked
 from agent_farm.landing.verdicts import verdict_of
 from agent_farm.settings import open_settings
 from benchmarks.contest_functions import FUNCTIONS, Function, Given
-from benchmarks.stage import show, stage
+from benchmarks.stage import Rows, stage
 
 TASKS = 300
 BAR = 0.95
@@ -328,7 +328,7 @@ def _commit(farm: Farm, base: str, files: Mapping[str, str]) -> str:
     return loose_commit(farm.repository, overlaid_tree(farm.repository, base, entries), base)
 
 
-def main() -> None:
+def main() -> Rows:
     chance = random.Random(300)
     pools = [pool_of(function, chance) for function in FUNCTIONS]
     pools = [pool for pool in pools if len(pool.wrong) >= _LEAST_MISTAKES]
@@ -338,10 +338,10 @@ def main() -> None:
         remember(made.repository, open_settings(made.repository).asking())
         farm = open_farm(made.repository)
         rounds = [played(farm, pool, solutions(pool, USUAL, chance)) for pool in _turns(pools)]
-    show(_rows(rounds, pools))
+    yield from _rows(rounds, pools)
     for setting in HARDER:
         others = [played_in_memory(solutions(pool, setting, chance)) for pool in _turns(pools)]
-        show([(f"in memory, {setting.name}", _won(_with_a_right_one(others)))])
+        yield f"in memory, {setting.name}", _won(_with_a_right_one(others))
     if (share := fmean(one.is_won for one in _with_a_right_one(rounds))) < BAR:
         sys.exit(f"A right one came first in {share:.1%}")
 

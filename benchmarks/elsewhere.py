@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from benchmarks.stage import AF, Stage, show, stage
+from benchmarks.stage import AF, Rows, Stage, stage
 from tests.fleet.machines import SSHD, Node, machines_for
 from tests.waiting import wait_until
 
@@ -25,10 +25,9 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "7"))
 _READY = 2  # worktrees that are kept ready where a checkout is dear
 
 
-def main() -> None:
+def main() -> Rows:
     if SSHD is None:
-        print("  left out: there is no sshd here: apt-get install openssh-server")
-        return
+        return [("left out", "there is no sshd here: apt-get install openssh-server")]
     with stage(files=FILES) as made, _machine(made) as (on, node):
         on.run(AF, "fleet", "add", "ssh://big")
         _keep_ready(on, node, 0)
@@ -37,7 +36,7 @@ def main() -> None:
         for ready, told in ((0, "with a checkout"), (_READY, "from a ready worktree")):
             _keep_ready(on, node, ready)
             rows.append((f"the next ones / af spawn here, {told}", _compared(on, node, ready)))
-    show(rows)
+    return rows
 
 
 def _compared(on: Stage, node: Node, ready: int) -> str:

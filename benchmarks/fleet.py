@@ -27,8 +27,8 @@ from msgspec import Struct
 
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Row, read_book
-from benchmarks.ratios import processor_seconds
-from benchmarks.stage import AF, show
+from benchmarks.stage import AF, Rows
+from benchmarks.timer import processor_seconds
 from tests.conftest import end_processes, end_tmux_servers, private_home
 from tests.fleet.machines import SSHD, Node, machines_for
 from tests.gitrepo import commit_files, git, make_repo
@@ -64,23 +64,15 @@ class Fleet(Struct):
         return done.stdout
 
 
-def main() -> None:
+def main() -> Rows:
     if SSHD is None:
-        print("  left out: there is no sshd here: apt-get install openssh-server")
+        yield "left out", "there is no sshd here: apt-get install openssh-server"
         return
     with fleet() as on, _memory_of_the_server(on) as server:
-        _tell(placed(on))
-        _tell(at_rest(on))
-        _tell(status(on))
-        _tell(killed(on))
-        _tell(cut_off(on))
-        _tell({"the farm's server, at most": f"{max(server, default=0):.0f} MB (PSS)"})
-
-
-def _tell(figures: Figures) -> None:
-    """At once: the whole takes long, and may be ended before its end."""
-    show([*figures.items(), ("load", " ".join(f"{one:.0f}" for one in os.getloadavg()))])
-    sys.stdout.flush()
+        for part in (placed, at_rest, status, killed, cut_off):
+            yield from part(on).items()
+            yield f"load after {part.__name__}", " ".join(f"{one:.0f}" for one in os.getloadavg())
+        yield "the farm's server, at most", f"{max(server, default=0):.0f} MB (PSS)"
 
 
 @contextmanager

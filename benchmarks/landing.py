@@ -24,7 +24,7 @@ from agent_farm.landing.train.line import (
     with_red,
     without,
 )
-from benchmarks.stage import show
+from benchmarks.stage import Rows
 
 BRANCHES = 20
 DRAWS = 4000
@@ -93,17 +93,17 @@ def entropy(risks: Sequence[float]) -> float:
     return sum(-risk * log2(risk) - (1 - risk) * log2(1 - risk) for risk in risks)
 
 
-def main() -> None:
+def main() -> Rows:
     chance = random.Random(20)
     half = BRANCHES // 2
-    _table("28 % bad", 17.5, [0.28] * BRANCHES, chance)
-    _table("half 5 %, half 60 % bad", 13.0, [0.05] * half + [0.6] * half, chance)
-    _table("5 % bad", 6.5, [0.05] * BRANCHES, chance)
+    yield from _table("28 % bad", 17.5, [0.28] * BRANCHES, chance)
+    yield from _table("half 5 %, half 60 % bad", 13.0, [0.05] * half + [0.6] * half, chance)
+    yield from _table("5 % bad", 6.5, [0.05] * BRANCHES, chance)
     for share in (0.28, 0.05):
-        _flaky(share, chance)
+        yield from _flaky(share, chance)
 
 
-def _table(name: str, bar: float, kinds: Sequence[float], chance: random.Random) -> None:
+def _table(name: str, bar: float, kinds: Sequence[float], chance: random.Random) -> Rows:
     """`kinds` of branches, which come in another order at each draw."""
     rides, wide, plain = [], [], []
     for bad_kinds in draws(kinds, chance):
@@ -118,40 +118,39 @@ def _table(name: str, bar: float, kinds: Sequence[float], chance: random.Random)
     runs = [one.runs for one in rides]
     mean = fmean(runs)
     overtaken = max(one.overtaken for one in rides)
-    show(
-        [
-            (f"{name}: checks", f"{mean:.2f} ± {stdev(runs) / sqrt(DRAWS):.2f} (bar: {bar:g})"),
-            ("  expected by the plan", f"{expected_checks(sorted(kinds)):.2f}"),
-            ("  no strategy can do with fewer than", f"{entropy(kinds):.2f}"),
-            ("  serial / bisection of the whole", f"{len(kinds)} / {fmean(plain):.2f}"),
-            ("  repeats before a blame, one for each bad branch", f"{fmean(one.again for one in rides):.2f}"),
-            (
-                "  two at a time: checks started / rounds, repeats included",
-                f"{fmean(one.started for one in wide):.2f} / {fmean(one.rounds for one in wide):.2f}",
-            ),
-            ("  most younger branches that landed before one", f"{overtaken} (bar: {MOST_OVERTAKEN})"),
-        ]
+    yield from (
+        (f"{name}: checks", f"{mean:.2f} ± {stdev(runs) / sqrt(DRAWS):.2f} (bar: {bar:g})"),
+        (f"{name}: expected by the plan", f"{expected_checks(sorted(kinds)):.2f}"),
+        (f"{name}: no strategy can do with fewer than", f"{entropy(kinds):.2f}"),
+        (f"{name}: serial / bisection of the whole", f"{len(kinds)} / {fmean(plain):.2f}"),
+        (
+            f"{name}: repeats before a blame, one per bad branch",
+            f"{fmean(one.again for one in rides):.2f}",
+        ),
+        (
+            f"{name}: two at a time: checks started / rounds, repeats included",
+            f"{fmean(one.started for one in wide):.2f} / {fmean(one.rounds for one in wide):.2f}",
+        ),
+        (f"{name}: most younger branches that landed before one", f"{overtaken} (bar: {MOST_OVERTAKEN})"),
     )
     if mean > bar or overtaken > MOST_OVERTAKEN:
         sys.exit(f"{name}: {mean:.2f} checks, {overtaken} overtaken")
 
 
-def _flaky(share: float, chance: random.Random) -> None:
+def _flaky(share: float, chance: random.Random) -> Rows:
     risks = [share] * BRANCHES
     rides = [(bad, ride(risks, bad, 0.05, chance)) for bad in draws(risks, chance)]
     good = sum(BRANCHES - len(bad) for bad, _ in rides)
     wrongly = sum(len(one.blamed - bad) for bad, one in rides)
-    show(
-        [
-            (
-                f"{share:.0%} bad, 5 % of checks flaky: good branches blamed",
-                f"{wrongly / good:.2%} (bar: 1 %)",
-            ),
-            (
-                "  checks / repeats",
-                f"{fmean(one.runs for _, one in rides):.2f} / {fmean(one.again for _, one in rides):.2f}",
-            ),
-        ]
+    yield from (
+        (
+            f"{share:.0%} bad, 5 % of checks flaky: good branches blamed",
+            f"{wrongly / good:.2%} (bar: 1 %)",
+        ),
+        (
+            f"{share:.0%} bad, 5 % of checks flaky: checks / repeats",
+            f"{fmean(one.runs for _, one in rides):.2f} / {fmean(one.again for _, one in rides):.2f}",
+        ),
     )
     if wrongly > good / 100:
         sys.exit(f"{wrongly} of {good} good branches were blamed")

@@ -1,113 +1,189 @@
-"""`af` beside other tools that run agents in worktrees, as far as a registry has them and they run here.
+"""`af` beside other tools that run agents in worktrees, by the clock and taking turns.
 
-Each is installed from PyPI into an environment of its own (`.venv/peers/NAME`) and works in a home and a
-repository of its own, with `sleep` as the agent. One that cannot be installed or fails is left out by name.
+Each is installed from its registry into a place of its own (`.venv/peers/NAME`) and works in a home and a
+repository of its own, with `cat` as the agent, or a stub of a CLI. One that cannot be installed, or fails, is
+left out by name.
 """
 
 from __future__ import annotations
 
-import itertools
+import os
+import shutil
+import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from statistics import median
 
-from benchmarks.ratios import processor_seconds
-from benchmarks.stage import AF, Stage, show, stage
+from benchmarks.stage import AF, Command, Rows, Stage, ratio, stage, turns
+from tests.waiting import wait_until
 
 HOMES = Path(sys.executable).parents[1] / "peers"
-ROUNDS = 5
+ROUNDS = 4
+_INSTALL_SECONDS = 600
+
+Verbs = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Peer:
-    """`verbs` are words after the program; `{}` is a name of its own. `why_not` says what it lacks."""
+    """`verbs` are words after the program, by those of `af`; `{}` is a name of its own.
+
+    `packages` are what pip installs, `crate` is what cargo compiles. `ready` makes its stage ready.
+    """
 
     name: str
-    package: str | None
     program: str
-    verbs: dict[str, tuple[str, ...]]
-    why_not: str | None = None
+    verbs: Verbs
+    packages: tuple[str, ...] = ()
+    crate: str = ""
+    ready: Callable[[Stage, Path], AbstractContextManager[Stage]] = lambda on, _: nullcontext(on)
+    why_not: str = ""
 
 
+@contextmanager
+def cao_server(on: Stage, home: Path) -> Iterator[Stage]:
+    """Its own stub of a provider wants a program that echoes. A pane's shell is a login shell."""
+    stub = on.directory / "tools/mock_cli"
+    stub.parent.mkdir()
+    stub.write_text(
+        "#!/bin/sh\nprintf '❯ '\nwhile read -r line; do printf '> MOCK: %s\\n❯ ' \"$line\"; done\n"
+    )
+    stub.chmod(0o755)
+    (on.directory / ".profile").write_text(f"PATH={stub.parent}:$PATH\n")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    on = Stage(on.directory, {**on.env, "CAO_API_PORT": port, "LANG": "C.UTF-8"})
+    on.run(home / "bin/cao", "init")
+    log = (on.directory / "cao.log").open("wb")
+    server = subprocess.Popen(
+        [home / "bin/cao-server"], cwd=on.repository, env=dict(on.env), stdout=log, stderr=log
+    )
+    try:
+        wait_until(lambda: _answers(port), timeout=60, what="cao-server")
+        on.run(home / "bin/cao", "install", "developer", "--provider", "mock_cli")
+        yield on
+    finally:
+        server.terminate()
+        server.wait(30)
+        log.close()
+
+
+def _answers(port: str) -> bool:
+    try:
+        return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/health"))
+    except urllib.error.URLError:
+        return False
+
+
+_CAO = ("--agents", "developer", "--provider", "mock_cli", "--headless", "--auto-approve")
 PEERS = (
     Peer(
         "mngr",
-        "imbue-mngr",
         "mngr",
         {
             "--help": ("--help",),
-            "list": ("list",),
-            "spawn": ("create", "{}", "--command", "sleep 600", "--no-connect"),
+            "spawn": ("create", "{}", "--command", "cat", "--no-connect"),
+            "status": ("list",),
+            "send": ("message", "{}", "-m", "Hello"),
+            "prune": ("destroy", "{}", "--force", "--no-gc", "--remove-created-branch"),
         },
+        ("imbue-mngr", "pyinfra<3.7"),  # a later pyinfra cannot start a process in a thread
     ),
     Peer(
         "cli-agent-orchestrator",
-        "cli-agent-orchestrator",
         "cao",
-        {"--help": ("--help",)},
-        "a session needs the CLI of one of its providers, and an account",
+        {
+            "--help": ("--help",),
+            "spawn": ("launch", *_CAO, "--session-name", "{}"),  # without a worktree, and until it is idle
+            "status": ("session", "list"),
+            "send": ("session", "send", "cao-{}", "Hello", "--async"),
+            "prune": ("shutdown", "--session", "cao-{}"),
+        },
+        ("cli-agent-orchestrator",),
+        ready=cao_server,
     ),
-    Peer("claude-squad", None, "cs", {}, "it is a binary from GitHub, in no registry"),
-    Peer("workmux", None, "workmux", {}, "it is on crates.io alone, to be compiled"),
+    Peer(
+        "workmux",
+        "workmux",
+        {
+            "--help": ("--help",),
+            "spawn": ("add", "{}", "--background"),
+            "status": ("list",),
+            "send": ("send", "{}", "Hello"),
+            "prune": ("remove", "{}", "--force"),
+        },
+        crate="workmux",
+    ),
+    Peer("claude-squad", "cs", {}, why_not="it is a Go program with releases on GitHub, in no registry"),
 )
-OURS = {
+OURS: Verbs = {
     "--help": ("--help",),
-    "list": ("status",),
-    "spawn": ("spawn", "--shell", "--runtime", "demo"),
+    "spawn": ("spawn", "--shell", "--runtime", "demo", "--name", "{}"),
+    "status": ("status",),
+    "send": ("send", "{}", "Hello"),
+    "prune": ("prune", "--stop", "{}"),
 }
 
 
-def main() -> None:
-    with stage() as on:
-        ours = {verb: _median(on, AF, words) for verb, words in OURS.items()}
+def main() -> Rows:
     for peer in PEERS:
-        if peer.why_not:
-            print(f"  {peer.name}: {'' if peer.verbs else 'left out: '}{peer.why_not}")
-        if peer.verbs:
-            _compare(peer, ours)
+        program, why_not = (None, peer.why_not) if peer.why_not else _installed(peer)
+        if program is None:
+            yield f"{peer.name}: left out", why_not
+        else:
+            yield from _compared(peer, program)
 
 
-def _compare(peer: Peer, ours: dict[str, float]) -> None:
-    program = _installed(peer)
-    if program is None:
-        print(f"  {peer.name}: left out, since {peer.package} could not be installed")
-        return
-    rows = []
-    with stage() as on:
+def _compared(peer: Peer, program: Path) -> Rows:
+    """Round by round: a builder of each is made, listed, told something and removed."""
+    with ExitStack() as stack:
+        here, there = stack.enter_context(stage()), stack.enter_context(stage())
+        there = stack.enter_context(peer.ready(there, HOMES / peer.name))
         for verb, words in peer.verbs.items():
+            names = {side: map("peer{}".format, count()) for side in ("ours", "theirs")}
+            ours = _each(here, AF, OURS[verb], names["ours"])
+            theirs = _each(there, program, words, names["theirs"])
             try:
-                theirs = _median(on, program, words)
+                times = turns({"ours": ours, "theirs": theirs}, rounds=ROUNDS)
             except SystemExit as error:
                 said = [line for line in str(error).splitlines() if any(map(str.isalpha, line))]
-                reason = said[-1].strip(" |")[:90]
-                rows.append((f"{peer.name} {verb}", f"fails here: {reason}"))
-                continue
-            rows.append((f"{peer.name} {verb} / af {OURS[verb][0]}", f"{theirs / ours[verb]:.1f}"))
-    show(rows)
+                yield f"{peer.name} {' '.join(words)}", f"fails here: {said[-1].strip(' |')[:90]}"
+            else:
+                yield f"{peer.name} {words[0]} / af {OURS[verb][0]}", ratio(times["theirs"], times["ours"])
 
 
-def _installed(peer: Peer) -> Path | None:
+def _each(on: Stage, program: Path, words: Command, names: Iterator[str]) -> Callable[[], object]:
+    def call() -> None:
+        name = next(names)
+        on.run(program, *(str(word).format(name) for word in words))
+
+    return call
+
+
+def _installed(peer: Peer) -> tuple[Path | None, str]:
+    """The program, or why there is none."""
     home = HOMES / peer.name
     program = home / "bin" / peer.program
-    if not program.exists():
+    if program.exists():
+        return program, ""
+    if peer.crate:
+        if (cargo := shutil.which("cargo")) is None:
+            return None, "it is on crates.io, and there is no cargo here"
+        install: list[str] = [cargo, "install", "--quiet", "--root", str(home), peer.crate]
+    else:
         venv.create(home, with_pip=True)
-        pip = [str(home / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", str(peer.package)]
-        subprocess.run(pip, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return program if program.exists() else None
-
-
-def _median(on: Stage, program: Path, words: Sequence[str]) -> float:
-    """Processor seconds of one call, with what it waits for."""
-    names = (f"peer{number}" for number in itertools.count())
-
-    def call() -> Callable[[], object]:
-        name = next(names)
-        argv = [word.format(name) if word == "{}" else word for word in words]
-        return lambda: on.run(program, *argv)
-
-    call()()
-    return median(processor_seconds(call()) for _ in range(ROUNDS))
+        install = [str(home / "bin/pip"), "install", "--quiet", *peer.packages]
+    env = {**os.environ, "CARGO_NET_RETRY": "0"}
+    try:
+        done = subprocess.run(install, env=env, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None, f"installing it takes more than {_INSTALL_SECONDS} s"
+    said = "".join(done.stderr.strip().splitlines()[-1:]).strip()
+    return (program, "") if program.exists() else (None, f"it cannot be installed here: {said}")

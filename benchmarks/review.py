@@ -25,13 +25,13 @@ from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Kept, Marks, Round
 from agent_farm.review.marking import marked
 from agent_farm.review.rounds import compared
-from benchmarks.stage import AF, Stage, show, stage
+from benchmarks.stage import AF, Rows, Stage, stage
 
 ROUNDS = 200
 RESULTS, CHANGED = 20, 400
 
 
-def main() -> None:
+def main() -> Rows:
     with stage() as made:  # in a process that has done nothing yet, as that of `af review`
         first, rest = screen(made)
     rows = [
@@ -45,7 +45,7 @@ def main() -> None:
         rows.append(
             (f"{place.name}: {count} second rounds", f"{seen / raw:.0%} of {raw} lines, {hidden} hidden")
         )
-    show(rows)
+    return rows
 
 
 def second_rounds(repository: Repository) -> tuple[int, int, int, int]:

@@ -13,7 +13,7 @@ from agent_farm.launch import Launch
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
-from benchmarks.stage import AF, Stage, compare, show, stage
+from benchmarks.stage import AF, Rows, Stage, difference, ratio, spread, stage, turns
 from tests.fake_api import fake_api
 from tests.runtimes.real.clis import BIN, CLIS, Cli
 
@@ -22,30 +22,29 @@ ROUNDS = 5
 _LIMIT = 60.0
 
 
-def main() -> None:
+def main() -> Rows:
     found = [cli for cli in CLIS.values() if (BIN / cli.adapter.binary_name).exists()]
     if not found:
-        print("  none installed; run sh tests/install_runtimes.sh")
-        return
+        return [("left out", "none installed; run sh tests/install_runtimes.sh")]
     with fake_api() as api, stage() as on:
-        show([_row(on, cli, {**on.env, **cli.environment(api)}) for cli in found])
+        return [_row(on, cli, {**on.env, **cli.environment(api)}) for cli in found]
 
 
-def _row(on: Stage, cli: Cli, env: Mapping[str, str]) -> tuple[str, str]:
+def _row(on: Stage, cli: Cli, env: Mapping[str, str]) -> tuple[str, object]:
     on = Stage(on.directory, env)
     (on.repository / "agent-farm.toml").write_text(f"[env]\npass = {json.dumps(list(cli.keys))}\n")
     builders = _builders(on, cli)
     alone = _alone(on, cli)
-    times = compare(
+    times = turns(
         {"af": lambda: next(builders), "own": lambda: next(alone)},
         rounds=ROUNDS,
         after=lambda: on.run("tmux", "kill-server"),
     )
-    over = times["af"] - times["own"]
+    over, times_own = difference(times["af"], times["own"]), ratio(times["af"], times["own"])
     return (
         f"input line of {cli.name}",
-        f"{times['af']:.2f} s, its own start {times['own']:.2f} s: {over:+.2f} s,"
-        f" {times['af'] / times['own']:.2f} × (bar {BAR_SECONDS:g} s, else +{BAR_OVER_OWN:g} s)",
+        f"{spread(times['af'])} s, +{over} s and {times_own} × its own start"
+        f" (bar {BAR_SECONDS:g} s, else +{BAR_OVER_OWN:g} s)",
     )
 
 

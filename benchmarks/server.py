@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.stage import AF, Stage, settle, show, stage
+from benchmarks.stage import AF, Rows, Stage, difference, ratio, settle, spread, stage
 
 ROUNDS = 12
 ENSURE = (
@@ -18,7 +18,7 @@ ENSURE = (
 )
 
 
-def main() -> None:
+def main() -> Rows:
     with stage() as on:
         numbers = itertools.count()
         times: dict[str, list[float]] = {"none": [], "running": [], "cold": []}
@@ -28,20 +28,15 @@ def main() -> None:
             times["cold"].append(_spawn(on, next(numbers), server=True))
             _wait_until_up(on)
             times["running"].append(_spawn(on, next(numbers), server=True))
-        least = {name: min(values) for name, values in times.items()}
         _stop(on)
         cold = float(on.run(sys.executable, "-c", ENSURE, on.repository))
         _wait_until_up(on)
         warm = float(on.run(sys.executable, "-c", ENSURE, on.repository))
-    show(
-        [
-            ("af spawn without a server", f"{least['none'] * 1000:.0f} ms"),
-            ("af spawn that starts the server", f"{least['cold'] * 1000:.0f} ms"),
-            ("af spawn with a server that runs", f"{least['running'] * 1000:.0f} ms"),
-            ("starting the server adds", f"{(least['cold'] - least['running']) * 1000:.0f} ms"),
-            ("ensure_server, cold / warm", f"{cold * 1000:.1f} ms / {warm * 1000:.2f} ms"),
-        ]
-    )
+    yield "af spawn without a server, s", spread(times["none"])
+    yield "af spawn that starts the server / without", ratio(times["cold"], times["none"])
+    yield "af spawn with a server that runs / without", ratio(times["running"], times["none"])
+    yield "starting the server adds, s", difference(times["cold"], times["running"])
+    yield "ensure_server, cold and warm, ms", f"{cold * 1000:.1f} and {warm * 1000:.2f}"
 
 
 def _spawn(on: Stage, number: int, *, server: bool) -> float:

@@ -8,12 +8,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import quantiles
 
 AF = Path(sys.executable).parent / "af"
+IMPORT_CLICK = (sys.executable, "-c", "import click")
+
+Command = Sequence[str | Path]
+Rows = Iterable[tuple[str, object]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,11 @@ def stage(files: int = 50) -> Iterator[Stage]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def run_all(on: Stage, commands: Iterable[Command]) -> None:
+    for command in commands:
+        on.run(*command)
+
+
 def spawn_idle(on: Stage, number: int) -> list[str]:
     """That many more demo builders with nothing to do; all that there are."""
     for begin in range(0, number, 100):
@@ -87,25 +97,48 @@ def settle(on: Stage) -> None:
     on.run(AF, "wait", *builders(on), "--timeout", "600")
 
 
-def compare(
+@dataclass(frozen=True)
+class Spread:
+    """The quartiles of several measurements."""
+
+    low: float
+    median: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
+    return Spread(round(low, 3), round(middle, 3), round(high, 3))
+
+
+def ratio(ones: Sequence[float], others: Sequence[float]) -> Spread:
+    """Of pairs: what disturbs a whole round disturbs both."""
+    return spread([one / other for one, other in zip(ones, others, strict=True)])
+
+
+def difference(ones: Sequence[float], others: Sequence[float]) -> Spread:
+    return spread([one - other for one, other in zip(ones, others, strict=True)])
+
+
+def turns(
     candidates: Mapping[str, Callable[[], object]],
     *,
     rounds: int = 15,
     after: Callable[[], object] = lambda: None,
-) -> dict[str, float]:
-    """The least seconds of each: the work itself, not the neighbours. They take turns."""
+) -> dict[str, list[float]]:
+    """Seconds of each in each round. They take turns; the round before the first warms caches."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
-    for turn in range(rounds + 1):
+    for _ in range(rounds + 1):
         for name, action in candidates.items():
-            begin = time.perf_counter()
-            action()
-            if turn:  # the first round warms caches
-                times[name].append(time.perf_counter() - begin)
+            times[name].append(seconds(action))
         after()  # what still runs would compete with the next round
-    return {name: min(values) for name, values in times.items()}
+    return {name: values[1:] for name, values in times.items()}
 
 
-def show(rows: Sequence[tuple[str, str]]) -> None:
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"  {name.ljust(width)}  {value}")
+def seconds(action: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin

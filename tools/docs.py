@@ -1,5 +1,7 @@
 """Writes the documents that are generated from code: board.md, commands.md, json.md, review.md, settings.md.
 
+Of benchmarks.md it writes what lies between two marks, and the plot: both show `benchmarks/recorded.json`.
+
 With `--check` it writes nothing and exits with 1 when one of them differs.
 """
 
@@ -15,6 +17,7 @@ from agent_farm.board.key_table import MOVES as BOARD_MOVES
 from agent_farm.board.review_keys import REVIEW_KEYS, REVIEW_MOVES
 from agent_farm.cli.main import cli
 from agent_farm.settings_keys import KEYS, NAMED_TABLES, Key
+from benchmarks.record import PLOT, plot, tables
 from tools.all_commands import all_commands, top
 from tools.json_page import json_page
 
@@ -202,8 +205,18 @@ def _row(key: Key, name: str) -> str:
     return f"| `{name}` | {takes} | {default} | {key.text}{more} |"
 
 
+MARKS = ("<!-- recorded -->\n", "\n<!-- end of what is recorded -->")
+
+
+def benchmarks() -> str:
+    before, _, rest = (DOCS / "benchmarks.md").read_text().partition(MARKS[0])
+    return f"{before}{MARKS[0]}{tables()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+
+
 def documents() -> dict[Path, str]:
     return {
+        PLOT: plot(),
+        DOCS / "benchmarks.md": benchmarks(),
         DOCS / "board.md": board(),
         DOCS / "commands.md": commands(),
         DOCS / "json.md": f"{NOTE}\n{json_page()}",
@@ -212,8 +225,7 @@ def documents() -> dict[Path, str]:
     }
 
 
-def main() -> int:
-    check = "--check" in sys.argv[1:]
+def write_documents(*, check: bool = False) -> int:
     stale = [file for file, text in documents().items() if not file.exists() or file.read_text() != text]
     for file in stale:
         if not check:
@@ -223,4 +235,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_documents(check="--check" in sys.argv[1:]))

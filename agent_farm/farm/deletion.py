@@ -1,6 +1,7 @@
 """Deletes trees, even below read-only directories such as those in Go's module cache.
 
-Also run by itself, to delete large trees in the background: `python -I -S deletion.py DIRECTORY`.
+Also run by itself, to delete many files in the background: `python -I -S deletion.py`, with the trees on
+stdin.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_MANY_FILES = 2000
+_MANY_ENTRIES = 2000  # in all trees of one call; more are deleted in the background
 
 
 def delete_tree(path: Path, *, to: Path | None = None) -> list[Path]:
-    """Move the tree out of its place at once; a large one is deleted in the background. Returns what is left.
+    """`set_out` and `delete_trees` for one."""
+    return delete_trees([set_out(path, to=to)])
 
-    `to` is the directory in which it waits for deletion, by default the one that it is in.
+
+def set_out(path: Path, *, to: Path | None = None) -> Path:
+    """Move the tree out of its place, under a name that says that it is to be deleted.
+
+    `to` is the directory in which it waits for that, by default the one that it is in.
     """
     # a unique name, because an earlier tree with the same name may not be deleted yet
     doomed = (to or path.parent) / f".{path.name}.{time.time_ns()}.deleting"
@@ -27,17 +34,46 @@ def delete_tree(path: Path, *, to: Path | None = None) -> list[Path]:
     with suppress(OSError):
         path.chmod(mode | 0o700)  # otherwise it could not be renamed
     os.rename(path, doomed)
-    if not _has_many_files(doomed):
-        delete(str(doomed))
-        return [doomed] if os.path.lexists(doomed) else []
-    subprocess.Popen(
-        [sys.executable, "-I", "-S", __file__, str(doomed)],
-        stdin=subprocess.DEVNULL,
+    return doomed
+
+
+def delete_trees(trees: Iterable[Path]) -> list[Path]:
+    """Delete what was set out: a few files at once, all others in one process in the background.
+
+    Returns what could not be deleted at once.
+    """
+    waiting, left, room = list(trees), list[Path](), _MANY_ENTRIES
+    while waiting and (room := room - _count(waiting[0], room)) >= 0:
+        tree = waiting.pop(0)
+        delete(str(tree))
+        if os.path.lexists(tree):
+            left.append(tree)
+    if waiting:
+        _delete_later(waiting)
+    return left
+
+
+def _count(tree: Path, most: int) -> int:
+    """How many entries are in it, counted until there are more than `most`."""
+    count = 0
+    for _, folders, files in os.walk(tree):
+        count += len(folders) + len(files)
+        if count > most:
+            break
+    return count
+
+
+def _delete_later(trees: Sequence[Path]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", __file__],
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    return []
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as told:
+        told.writelines(os.fsencode(tree) + b"\0" for tree in trees)
 
 
 def delete(tree: str) -> None:
@@ -55,14 +91,7 @@ def _make_writable(directory: str) -> None:
             os.chmod(directory, 0o700)
 
 
-def _has_many_files(path: Path) -> bool:
-    count = 0
-    for _, _, files in os.walk(path):
-        count += len(files)
-        if count > _MANY_FILES:
-            return True
-    return False
-
-
 if __name__ == "__main__":
-    delete(sys.argv[1])
+    # A path without its end comes from an `af` that was killed, and could be that of a directory above.
+    for name in sys.stdin.buffer.read().split(b"\0")[:-1]:
+        delete(os.fsdecode(name))

@@ -11,12 +11,13 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, as_farm_error
-from agent_farm.farm.deletion import delete_tree
+from agent_farm.farm.deletion import delete_trees, set_out
 from agent_farm.farm.evidence import Evidence, tip_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
@@ -214,15 +215,17 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
     farm.registry.drop(*ids)
     release_ports(farm.root, ids)
     problems |= _require_gone(farm, left, goes)
+    doomed = list[Path]()
     for kept in left:
         if kept.record.id in problems:
             continue
         for path in kept.left_out:
             if is_tool_made(kept.worktree, path):
                 with suppress(OSError):  # another user's files stay, and come back
-                    delete_tree(kept.worktree / path, to=kept.directory)
+                    doomed.append(set_out(kept.worktree / path, to=kept.directory))
         farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
         farm.paths.delivery_lock(kept.record.id).unlink(missing_ok=True)
+    delete_trees(doomed)
     return problems
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,11 +22,11 @@ from agent_farm.clock_jumps import note_time
 from agent_farm.disk import make_directory
 from agent_farm.documents import load, store
 from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
-from agent_farm.farm.deletion import delete_tree
+from agent_farm.farm.deletion import delete_trees, set_out
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
 from agent_farm.git.git_process import run_git
-from agent_farm.git.keeping import admin_of, drop_ref
+from agent_farm.git.keeping import admin_of, drop_refs
 from agent_farm.git.sparse import forget_gone
 from agent_farm.paths import FarmPaths, is_below
 
@@ -188,26 +189,31 @@ class Expired(Struct, frozen=True):
 def expire(farm: Farm, age: float) -> Expired:
     """Delete for good what was removed at least `age` seconds ago."""
     limit = time.time() - age
-    gone, left, busy = list[Kept](), list[Path](), list[AgentFarmError]()
+    gone, doomed, busy = list[Kept](), list[Path](), list[AgentFarmError]()
+    cut_short = list(farm.paths.trash.glob(".*.deleting"))  # by a crash, or another process is at it
     # a second removal in the same second has a later epoch, and `0` includes it
-    for kept in [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]:
+    due = [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]
+    for done, kept in enumerate(due):
+        farm.step("Taking out of the trash", done, len(due))
+        id = kept.record.id
         try:
-            with lock_of(farm, kept.record.id):
-                if load_kept(kept.directory) == kept and kept not in begun_removals(farm, kept.record.id):
-                    left += _expire(farm, kept)
+            with lock_of(farm, id):
+                record = farm.registry.read().get(id)
+                if load_kept(kept.directory) == kept and not _is_unfinished(kept, record):
+                    doomed.append(_expire(farm, kept))
                     gone.append(kept)
-                if kept.record.id not in farm.registry.read().ids:
-                    farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
+                if id not in farm.registry.read().ids:
+                    farm.paths.builder_lock(id).unlink(missing_ok=True)
         except (AgentFarmError, OSError) as error:
             busy.append(error if isinstance(error, AgentFarmError) else AgentFarmError(str(error)))
-    for path in _aside(farm):
-        if int(path.name.rpartition("-")[2]) / 1e9 <= limit:
-            left += delete_tree(path)
-    _expire_salvages(farm, limit)
+    old = [path for path in _aside(farm) if int(path.name.rpartition("-")[2]) / 1e9 <= limit]
+    doomed += map(set_out, old)
+    busy += _expire_salvages(farm, limit, {kept.ref for kept in gone})
+    left = [path for path in delete_trees([*doomed, *cut_short]) if path not in cut_short]
     return Expired(tuple(gone), tuple(left), tuple(busy))
 
 
-def _expire(farm: Farm, kept: Kept) -> list[Path]:
+def _expire(farm: Farm, kept: Kept) -> Path:
     """git's directory goes first: without it nothing can be restored, but what is left is still listed."""
     admin = admin_of(farm.repository, kept.admin, kept.worktree)
     if admin is not None:
@@ -215,18 +221,19 @@ def _expire(farm: Farm, kept: Kept) -> list[Path]:
         with suppress(OSError):
             admin.parent.rmdir()  # git, too, removes it with the last worktree
         forget_gone(farm.repository)
-    if kept.salvage:
-        drop_ref(farm.repository, kept.salvage)
-    return delete_tree(kept.directory)
+    return set_out(kept.directory)
 
 
-def _expire_salvages(farm: Farm, limit: float) -> None:
-    """Refs of builders that have been restored since."""
+def _expire_salvages(farm: Farm, limit: float, gone: Collection[str]) -> Sequence[AgentFarmError]:
+    """Refs of builders that are gone for good, or have been restored since."""
     rows = run_git(farm.root, "for-each-ref", "--format=%(refname) %(objectname)", f"{_REFS}/").splitlines()
+    old = dict[str, str]()
     for ref, commit in (row.rsplit(" ", 1) for row in rows):
         id, _, epoch = ref.removeprefix(f"{_REFS}/").rpartition("/")
-        if epoch.isdecimal() and int(epoch) <= limit and not (farm.paths.trash / f"{id}-{epoch}").exists():
-            run_git(farm.root, "update-ref", "-d", ref, commit)
+        is_due = ref in gone or (epoch.isdecimal() and int(epoch) <= limit)
+        if is_due and not (farm.paths.trash / f"{id}-{epoch}").exists():
+            old[ref] = commit
+    return drop_refs(farm.repository, old)
 
 
 def _aside(farm: Farm) -> list[Path]:

@@ -19,7 +19,7 @@ from agent_farm.disk import read_plain, replace_file
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.git.checkout import BuilderTree, main_checkout
 from agent_farm.git.divergence import reachable
-from agent_farm.git.git_process import ask_git, run_git
+from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.merge_trees import loose_commit
 from agent_farm.git.registrations import Registration, connect, line_of, registrations
 from agent_farm.git.repository import Repository
@@ -164,6 +164,20 @@ def bundle(repository: Repository, commits: Sequence[str]) -> str:
 def drop_ref(repository: Repository, ref: str) -> None:
     """Delete the ref, if there is one."""
     run_git(repository.root, "update-ref", "-d", ref)
+
+
+def drop_refs(repository: Repository, refs: Mapping[str, str]) -> list[GitError]:
+    """Delete each that still names this commit: all at once, or if git refuses one of them, one by one."""
+    if not refs:
+        return []
+    changes = "".join(f"delete {ref} {commit}\n" for ref, commit in refs.items())
+    try:
+        run_git(repository.root, "update-ref", "--stdin", input=changes)
+    except GitError as error:
+        if len(refs) == 1:
+            return [error]
+        return [problem for one in refs.items() for problem in drop_refs(repository, dict([one]))]
+    return []
 
 
 def drop_all_refs(repository: Repository) -> None:

@@ -27,9 +27,9 @@ ROOMS_OF_FLOOR = {
     "edge": {"engine", "git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "digests", "disk",
-        "documents", "errors", "inside", "launch", "lean", "loopback", "own_files", "own_process", "paths",
-        "ports", "printable", "processes", "search_path", "settings", "settings_document", "settings_file",
-        "settings_keys", "settings_text", "shield", "typed", "uncancelled", "usage_limits",
+        "documents", "errors", "inside", "launch", "lean", "loopback", "own_files", "own_process", "pace",
+        "paths", "ports", "printable", "processes", "search_path", "settings", "settings_document",
+        "settings_file", "settings_keys", "settings_text", "shield", "typed", "uncancelled", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}
@@ -54,11 +54,11 @@ OF_NO_STATUS = (
 )  # fmt: skip
 # Started as files under `python -I -S`: nothing of site-packages is there.
 STDLIB_ONLY = (
-    "pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.external_driver",
-    "runtimes.guard", "ssh.bounded_copy",
+    "pane", "governor", "descendants", "pace", "usage_limits", "runtimes.demo_agent",
+    "runtimes.external_driver", "runtimes.guard", "ssh.bounded_copy",
 )  # fmt: skip
 LATER = ("_sha2",)  # parts of later Pythons, tried first
-SEEN_BY_THE_PANE = ("descendants", "digests", "lean", "usage_limits")
+SEEN_BY_THE_PANE = ("descendants", "digests", "lean", "pace", "usage_limits")
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "governor.build_shim", "landing.turn_end",

@@ -229,8 +229,8 @@ def context_of(
     shown = progress or Progress()
 
     def tell(text: str) -> None:
-        shown.clear()
-        narrate(printable(text))
+        with shown.aside():
+            narrate(printable(text))
 
     here = partial(current_farm, tolerant=operation.tolerant, tell=tell, step=shown.step)
     return Context(
@@ -253,11 +253,11 @@ def _carry_out(typed: Typed, way: Way) -> int:
     try:
         for part in operation.parts(typed.context, typed.request):
             parts.append(part)
-            typed.progress.clear()
-            if isinstance(part, Failure):
-                show_error(part.error, as_json=False)  # the others go on
-            elif not typed.as_json:
-                way.show(part)
+            with typed.progress.aside():
+                if isinstance(part, Failure):
+                    show_error(part.error, as_json=False)  # the others go on
+                elif not typed.as_json:
+                    way.show(part)
     except KeyboardInterrupt:
         if typed.as_json and parts:  # the results that there are must not be lost
             _answer(operation.collect(parts))

@@ -4,49 +4,56 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import TextIO
 
 from msgspec import Struct, field
 
 from agent_farm.cli.output import narrate, printable
+from agent_farm.pace import Pace
 
-_LONG_SECONDS = 1.0  # shorter steps are not reported
 _REDRAW_SECONDS = 0.1
 _LINE_SECONDS = 10.0
 _ERASE = "\r\x1b[K"
 
 
 class Progress(Struct):
-    """Of one command. `step` may be called from any thread; call `clear` before printing anything else."""
+    """Of one command. `step` may be called from any thread; print anything else within `aside`."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     clock: Callable[[], float] = time.monotonic
-    _what: str = ""
-    _begin: float = 0.0
-    _told: float = 0.0
+    _pace: Pace = field(default_factory=Pace)
+    _told: float | None = None
     _is_drawn: bool = False
     _lock: Lock = field(default_factory=Lock)
 
-    def step(self, what: str, done: int, total: int) -> None:
+    def step(self, what: str, done: float, total: int) -> None:
         """`done` of `total` are finished; a step begins with 0."""
         with self._lock:
             now = self.clock()
-            if what != self._what or done == 0:
-                self._what, self._begin, self._told = what, now, now
+            line = self._pace.line(what, done, total, now)
+            if self._told is None:
+                self._told = now
             pause = _REDRAW_SECONDS if self.stream.isatty() else _LINE_SECONDS
-            if done == 0 or done >= total or now - self._begin < _LONG_SECONDS or now - self._told < pause:
-                return
-            self._told = now
-            self._tell(f"{what}: {done} of {total}, {_pace(done, total, now - self._begin)}")
+            if line is not None and now - self._told >= pause:
+                self._told = now
+                self._tell(line)
 
-    def clear(self) -> None:
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """The line is erased, and not drawn again in the meantime."""
         with self._lock:
             if self._is_drawn:
                 self.stream.write(_ERASE)
                 self.stream.flush()
                 self._is_drawn = False
+            yield
+
+    def clear(self) -> None:
+        with self.aside():
+            pass
 
     def _tell(self, line: str) -> None:
         if not self.stream.isatty():
@@ -55,10 +62,3 @@ class Progress(Struct):
         self.stream.write(_ERASE + printable(line))
         self.stream.flush()
         self._is_drawn = True
-
-
-def _pace(done: int, total: int, seconds: float) -> str:
-    rate = done / seconds
-    pace = f"{rate:.0f}/s" if rate >= 1 else f"{seconds / done:.0f} s each"
-    left = round((total - done) / rate)
-    return f"{pace}, {left // 60} min {left % 60} s left" if left >= 60 else f"{pace}, {left} s left"

@@ -17,7 +17,7 @@ from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings
 from agent_farm.tmux.server import TmuxServer
 
-Step = Callable[[str, int, int], None]  # what is being done, how many are done, and of how many
+Step = Callable[[str, float, int], None]  # what is being done, how many are done, and of how many
 
 
 class Farm(Struct, frozen=True):

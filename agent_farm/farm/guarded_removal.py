@@ -47,7 +47,7 @@ def prune_several(
     With `stop`, a running one is stopped first, unless it is refused anyway. `seen` are worktrees as read
     just before; they are checked again.
     """
-    return each_held(farm, ids, lambda records: _remove(farm, records, waived, seen))
+    return each_held(farm, ids, lambda farm, records: _remove(farm, records, waived, seen))
 
 
 def _remove(

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
@@ -54,23 +55,35 @@ def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator
         yield Held(records, problems)
 
 
-def each_held(
-    farm: Farm,
-    ids: Sequence[str],
-    act: Callable[[Mapping[str, BuilderRecord]], Mapping[str, T | AgentFarmError]],
-) -> Iterator[tuple[str, T | AgentFarmError]]:
-    """What `act` returned for each, or its error. Many are handled together; a busy one comes last."""
+Act = Callable[[Farm, Mapping[str, BuilderRecord]], Mapping[str, T | AgentFarmError]]
+
+
+def each_held(farm: Farm, ids: Sequence[str], act: Act[T]) -> Iterator[tuple[str, T | AgentFarmError]]:
+    """What `act` returned for each, or its error. Many are handled together; a busy one comes last.
+
+    The farm that `act` gets counts its steps over all of them.
+    """
     for begin in range(0, len(ids), _AT_ONCE):
         group, busy = ids[begin : begin + _AT_ONCE], list[str]()
-        with hold_several(farm, group, wait=LOCK_SECONDS if len(group) == 1 else 0) as held:
-            found = {**held.problems, **(act(held.records) if held.records else {})}
+        problems, found = _act_on(farm, group, act, begin, len(ids))
         for id in group:
-            if len(group) > 1 and isinstance(held.problems.get(id), LockTaken):
+            if len(group) > 1 and isinstance(problems.get(id), LockTaken):
                 busy.append(id)
             else:
-                yield id, found[id]
-        for id in busy:
-            yield from each_held(farm, [id], act)
+                yield id, problems[id] if id in problems else found[id]
+        for number, id in enumerate(busy, begin + len(group) - len(busy)):
+            problems, found = _act_on(farm, [id], act, number, len(ids))
+            yield id, problems[id] if id in problems else found[id]
+
+
+def _act_on(
+    farm: Farm, group: Sequence[str], act: Act[T], begin: int, total: int
+) -> tuple[Mapping[str, AgentFarmError], Mapping[str, T | AgentFarmError]]:
+    def step(what: str, done: float, here: int) -> None:
+        farm.step(what, begin + len(group) - here + done, total)  # not every step concerns all of them
+
+    with hold_several(farm, group, wait=LOCK_SECONDS if len(group) == 1 else 0) as held:
+        return held.problems, act(replace(farm, step=step), held.records) if held.records else {}
 
 
 @contextmanager

@@ -89,7 +89,10 @@ Outcomes = dict[str, Restarted | AgentFarmError]
 def start_again(
     context: Context, ids: Sequence[str], say: Mapping[str, str], *, yes: Consent
 ) -> Iterator[tuple[str, Restarted | AgentFarmError]]:
-    return each_held(context.farm, ids, lambda records: _start_all(context, records, say, yes=yes))
+    def act(farm: Farm, records: Mapping[str, BuilderRecord]) -> Outcomes:
+        return _start_all(replace(context, place=farm), records, say, yes=yes)
+
+    return each_held(context.farm, ids, act)
 
 
 class _Ready(Struct, frozen=True):

@@ -87,7 +87,7 @@ def stop_running(
     farm: Farm, ids: Sequence[str], reason: str, *, only: str | None = None
 ) -> Iterator[tuple[str, str | AgentFarmError]]:
     """The id of each that ended, or why it did not; with `only`, refused unless it is in that state."""
-    return each_held(farm, ids, lambda records: _end(farm, records, reason, only))
+    return each_held(farm, ids, lambda farm, records: _end(farm, records, reason, only))
 
 
 def _end(

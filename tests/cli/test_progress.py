@@ -44,3 +44,37 @@ def test_plain_lines_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         "Putting away: 10 of 30, 1/s, 20 s left\nPutting away: 20 of 30, 1/s, 10 s left\n"
     )
+
+
+def test_steps_that_take_turns_over_several_groups() -> None:
+    """The time left of each is that of all steps together."""
+    now, screen = [0.0], Terminal()
+    progress = Progress(screen, lambda: now[0])
+    for group in range(2):
+        for what in ("Looking", "Ending"):
+            for done in range(101):
+                now[0] += 0.05
+                progress.step(what, group * 100 + done, 500)
+    # 199 in the 15 s since the first was ended, and as long again for each hundred that is left
+    assert screen.getvalue().endswith("Ending: 200 of 500, 13/s, 23 s left")
+
+
+def test_what_was_there_before_the_step_began_is_not_its_work() -> None:
+    now, screen = [0.0], Terminal()
+    progress = Progress(screen, lambda: now[0])
+    progress.step("Checking out", 6, 10)
+    now[0] = 10.0
+    progress.step("Checking out", 7, 10)
+    assert screen.getvalue().endswith("Checking out: 7 of 10, 10 s each, 30 s left")
+
+
+def test_nothing_is_drawn_while_something_else_is_printed() -> None:
+    now, screen = [0.0], Terminal()
+    progress = Progress(screen, lambda: now[0])
+    progress.step("Spawning", 0, 40)
+    now[0] = 2.0
+    progress.step("Spawning", 1.5, 40)
+    assert screen.getvalue().endswith("Spawning: 1 of 40, 1 s each, 51 s left")
+    with progress.aside():
+        assert screen.getvalue().endswith("\r\x1b[K")
+        assert not progress._lock.acquire(blocking=False)

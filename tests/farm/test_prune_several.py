@@ -14,7 +14,7 @@ import pytest
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
-from agent_farm.farm.farm import open_farm
+from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.locks import each_held
 from tests.conftest import Af
 from tests.farm import shims
@@ -226,7 +226,7 @@ def test_one_that_is_busy_comes_last_and_alone(spawn: Spawn, repo: Path) -> None
     with ExitStack() as elsewhere:
         elsewhere.enter_context(file_lock(farm.paths.builder_lock(busy)))
 
-        def act(records: Mapping[str, BuilderRecord]) -> dict[str, str]:
+        def act(farm: Farm, records: Mapping[str, BuilderRecord]) -> dict[str, str]:
             done.append(list(records))
             elsewhere.close()
             return {id: id for id in records}

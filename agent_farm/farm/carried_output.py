@@ -41,10 +41,8 @@ def carried_files(farm: Farm, tree: BuilderTree, names: Iterable[str]) -> list[C
 def bring_output(farm: Farm, tree: BuilderTree, names: Sequence[str]) -> tuple[str, ...]:
     """Carry what fits into a worktree that does not belong to a builder yet."""
     fitting = fitting_output(tree, names)
-    for done, copy in enumerate(carried_files(farm, tree, fitting)):
-        farm.step("Carrying output", done, len(fitting))
-        for _ in copy_files([copy], tree.path):  # the spawn that takes it reports what is left out
-            pass
+    for _ in copy_files(carried_files(farm, tree, fitting), tree.path, step=farm.step):
+        pass  # the spawn that takes it reports what is left out
     return fitting
 
 

@@ -66,7 +66,7 @@ def take_slot(
             # Done before it belongs to a builder, so that a kill leaves no builder with files of another
             # base.
             if ready[slot].commit != commit:
-                update_slot(farm.repository, slot, commit, fds=(pool_lock,))
+                update_slot(farm.repository, slot, commit, fds=(pool_lock,), step=farm.step)
             if ready[slot].sparse != record.sparse:
                 widen(linked_tree(farm.repository, slot), record.sparse, fds=(pool_lock,))
             if not _still_fits(farm, slot, ready[slot]):
@@ -159,7 +159,7 @@ def _fill(farm: Farm, wanted: Held) -> None:
         if not useful and _claim(farm, slot):
             _remove_slot(farm, slot)
         elif held != wanted and _claim(farm, slot):
-            update_slot(farm.repository, slot, wanted.commit)
+            update_slot(farm.repository, slot, wanted.commit, step=farm.step)
             _store(farm, slot, wanted)
     count, number = _within_room(farm, pool_of(farm), wanted).size, 0
     for slot in list(_ready(farm))[count:]:
@@ -172,7 +172,8 @@ def _fill(farm: Farm, wanted: Held) -> None:
         if not slot.exists():
             with measured(farm):
                 lock = farm.paths.worktree_lock
-                add_slot(farm.repository, slot, wanted.commit, lock_path=lock, sparse=wanted.sparse)
+                where = (farm.repository, slot, wanted.commit)
+                add_slot(*where, lock_path=lock, sparse=wanted.sparse, step=farm.step)
             _store(farm, slot, wanted)
     if not count:
         with suppress(OSError):  # something else is in it

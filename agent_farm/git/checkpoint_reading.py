@@ -11,8 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.git.bounded import TooLong, run_git_bounded
 from agent_farm.git.checkpoint_making import INDEX, WORK
-from agent_farm.git.git_process import GitError, TooLong, run_git, run_git_bounded, run_git_bytes
+from agent_farm.git.git_process import GitError, run_git, run_git_bytes
 from agent_farm.git.repository import Repository
 from agent_farm.git.unpacked import MOST_TOLD, new_blobs
 from agent_farm.paths import is_below

@@ -7,7 +7,6 @@ import math
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -43,6 +42,7 @@ _SMALL = frozenset(
 
 
 _ENDING_SECONDS = 0.5
+_WATCHED_AFTER_SECONDS, _WATCHED_EVERY_SECONDS = 1.0, 0.1
 _MOST_FACTS = 5  # in an error: on a full disk git prints one for each file
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
@@ -71,7 +71,8 @@ class Options(TypedDict, total=False):
 
     `env` is added to `base`, by default the caller's own environment (`git_environment`).
     `output` receives stdout, which is then not returned; this way a large output is never held in memory.
-    `meanwhile` is called while git runs; if it raises, git is ended.
+    `meanwhile` is called while git runs; if it raises, git is ended. `watch` gets all that git has said on
+    stderr, again and again, once it has run for a second.
     `apart` gives git a session of its own, so that it gets no Ctrl-C and has no terminal to ask on.
     """
 
@@ -83,6 +84,7 @@ class Options(TypedDict, total=False):
     timeout: float | None
     apart: bool
     meanwhile: Callable[[], object] | None
+    watch: Callable[[bytes], object] | None
 
 
 def own_environment() -> dict[str, str]:
@@ -141,35 +143,6 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
     return output
 
 
-class TooLong(AgentFarmError):
-    """git printed more than is safe to read: a few objects can name any number of files."""
-
-
-def run_git_bounded(cwd: Path, *args: Argument, most_bytes: int, **options: Unpack[Options]) -> bytes:
-    """stdout; TooLong, and git ended, if that is more than `most_bytes`."""
-    read, write = os.pipe()
-    said = list[bytes]()
-    with open(write, "wb") as sink, open(read, "rb") as source:
-
-        def listen() -> None:
-            said.append(source.read(most_bytes + 1))
-            source.close()  # git is ended by SIGPIPE when it says more
-
-        listener = threading.Thread(target=listen)
-        listener.start()
-        options["output"] = sink
-        try:
-            status, _, stderr = ask_git(cwd, *args, **options)
-        finally:
-            sink.close()
-            listener.join()
-    if len(said[0]) > most_bytes:
-        raise TooLong(f"git {args[command_at(args)]} says more than {most_bytes} bytes")
-    if status:
-        raise_git_error(args, status, stderr)
-    return said[0]
-
-
 def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
     """Exit status, stdout and stderr, for callers that expect failures."""
     given, base, timeout = options.get("input"), options.get("base"), time_left(options.get("timeout"))
@@ -196,7 +169,8 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
         if meanwhile := options.get("meanwhile"):
             _meanwhile(process, meanwhile)
         try:
-            output, stderr = process.communicate(input if isinstance(input, bytes) else None, timeout)
+            given = input if isinstance(input, bytes) else None
+            output, stderr = _answer(process, given, timeout, options.get("watch"))
         except subprocess.TimeoutExpired:
             _end_group(process)
             raise TimedOut(f"git {args[command_at(args)]} took longer than {timeout:g} s in {cwd}") from None
@@ -236,6 +210,25 @@ def _meanwhile(process: subprocess.Popen[bytes], act: Callable[[], object]) -> N
         finally:
             process.kill()  # after a second Ctrl-C, too
         raise
+
+
+def _answer(
+    process: subprocess.Popen[bytes],
+    input: bytes | None,
+    timeout: float | None,
+    watch: Callable[[bytes], object] | None,
+) -> tuple[bytes, bytes]:
+    """stdout and stderr, once it has ended; TimeoutExpired if that takes too long."""
+    if watch is None:
+        return process.communicate(input, timeout)
+    end, pause = math.inf if timeout is None else time.monotonic() + timeout, _WATCHED_AFTER_SECONDS
+    while (left := end - time.monotonic()) > pause:
+        try:
+            return process.communicate(input, pause)
+        except subprocess.TimeoutExpired as error:
+            watch(error.stderr or b"")
+            input, pause = None, _WATCHED_EVERY_SECONDS
+    return process.communicate(input, left)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

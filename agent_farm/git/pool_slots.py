@@ -9,15 +9,21 @@ from pathlib import Path
 from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import linked_tree
-from agent_farm.git.git_process import git_environment, run_git
+from agent_farm.git.git_process import Options, git_environment, run_git
 from agent_farm.git.registrations import connect, line_of
 from agent_farm.git.repository import Repository
 from agent_farm.git.sparse import narrow
-from agent_farm.git.worktrees import check_out, create_branch
+from agent_farm.git.worktrees import Step, check_out, counted, create_branch
 
 
 def add_slot(
-    repository: Repository, path: Path, commit: str, *, lock_path: Path, sparse: Sequence[str] = ()
+    repository: Repository,
+    path: Path,
+    commit: str,
+    *,
+    lock_path: Path,
+    sparse: Sequence[str] = (),
+    step: Step = lambda what, done, total: None,
 ) -> None:
     """Create a detached worktree with all files of `commit`, and an index that knows their times."""
     with file_lock(lock_path, inherit=True) as lock:
@@ -25,14 +31,22 @@ def add_slot(
         run_git(repository.root, *detached, "--", path, commit, pass_fds=(lock,))
         if sparse:
             narrow(repository, linked_tree(repository, path), sparse, (lock,))
-    check_out(repository, path, commit)
+    check_out(repository, path, commit, step=step)
     linked_tree(repository, path).run("update-index", "-q", "--refresh")
 
 
-def update_slot(repository: Repository, path: Path, commit: str, *, fds: Sequence[int] = ()) -> None:
+def update_slot(
+    repository: Repository,
+    path: Path,
+    commit: str,
+    *,
+    fds: Sequence[int] = (),
+    step: Step = lambda what, done, total: None,
+) -> None:
     """Switch an untouched slot to another commit; only files that differ are written."""
     tree = linked_tree(repository, path)
-    tree.run("checkout", "--quiet", "--detach", commit, base=git_environment(), pass_fds=fds)
+    options = Options(base=git_environment(), pass_fds=fds) | counted(step)
+    tree.run("checkout", "--quiet", "--progress", "--detach", commit, **options)
 
 
 def move_slot(repository: Repository, slot: Path, target: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent_farm.git.git_process import run_git, run_git_bounded
+from agent_farm.git.bounded import run_git_bounded
+from agent_farm.git.git_process import run_git
 from agent_farm.git.repository import Repository
 
 MOST_TOLD = 64_000_000  # enough for half a million changed files

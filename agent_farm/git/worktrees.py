@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +24,10 @@ _EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
+
+_FIRST_COUNTED = "Updating files"  # as git calls it
+
+Step = Callable[[str, float, int], object]  # what is being done, how many are done, and of how many
 
 
 class BranchTaken(AgentFarmError):
@@ -49,13 +55,14 @@ def add_worktree(
     upstream: str | None = None,
     sparse: Sequence[str] = (),
     meanwhile: Callable[[], object] | None = None,
+    step: Step = lambda what, done, total: None,
 ) -> None:
     """Create a worktree of `branch`, with all files or those in the directories `sparse`; or leave no trace.
 
     A new branch tracks `upstream`, the full name of a remote-tracking branch. git's record is made under the
     repository's lock (of 40 at a time, some would fail on git's own locks), the checkout outside it. All git
     children inherit `builder_lock_fd`, so a git that outlives us is noticed. `meanwhile` is called during the
-    checkout.
+    checkout, `step` with how far it is.
     """
     made_branch = made_worktree = False
     try:
@@ -75,7 +82,7 @@ def add_worktree(
             if new_branch and upstream:
                 # A ref that no remote's refspec covers cannot be tracked; the branch works without.
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
-        check_out(repository, path, base_commit, fds=(builder_lock_fd,), meanwhile=meanwhile)
+        check_out(repository, path, base_commit, fds=(builder_lock_fd,), meanwhile=meanwhile, step=step)
     except BaseException:
         is_gone = not made_worktree or _drop(repository, path, base_commit)
         if made_branch and is_gone:
@@ -103,6 +110,7 @@ def check_out(
     *,
     fds: Sequence[int] = (),
     meanwhile: Callable[[], object] | None = None,
+    step: Step = lambda what, done, total: None,
 ) -> None:
     """Write all files of a worktree that has none, and its index.
 
@@ -112,7 +120,18 @@ def check_out(
     tree = linked_tree(repository, path)
     nothing = _EMPTY_TREES[len(commit)]
     options = Options(base=git_environment(), pass_fds=fds, meanwhile=meanwhile)
-    tree.run("read-tree", "-m", "-u", nothing, "HEAD", **options)
+    tree.run("read-tree", "-m", "-u", "-v", nothing, "HEAD", **(options | counted(step)))
+
+
+def counted(step: Step) -> Options:
+    """For a git that was told to say how far its checkout is, which it does after a second."""
+    step(_FIRST_COUNTED, 0, 0)
+    return Options(env={"GIT_PROGRESS_DELAY": "1"}, watch=partial(_pass_on, step))
+
+
+def _pass_on(step: Step, said: bytes) -> None:
+    for what, done, total in re.findall(rb"([A-Z][a-z ]+): +\d+% \((\d+)/(\d+)\)", said)[-1:]:
+        step(what.decode(), int(done), int(total))
 
 
 def move_worktree(repository: Repository, path: Path, target: Path) -> None:

@@ -101,8 +101,9 @@ def compare(context: Context, request: Compare) -> Comparison:
     agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
     reuse: Reuse = "none" if request.again else "all"
     proofs = {}
-    for record in records:
+    for done, record in enumerate(records):
         context.tell(f"Checking {record.id}")
+        farm.step("Checking", done, len(records))
         proofs[record.id] = prove(farm, record, reuse=reuse)
     if len(targets := {proof.into for proof in proofs.values()}) > 1:
         why = f"Their targets are {' and '.join(sorted(targets))}."

@@ -84,7 +84,7 @@ def _set_up(context: Context, request: Setup, record: BuilderRecord) -> SetUp:
     hide_links(farm, found)
     carried = carried_files(farm, tree, fitting_output(tree, found.carried))
     files = [*carried, *found.files(tree.path)]
-    notes = tuple(copy_files(files, tree.path, tell=context.tell, only_missing=True))
+    notes = tuple(copy_files(files, tree.path, step=farm.step, only_missing=True))
     env = builder_environment(farm, record, chosen)
     output = _carried_out(context, farm, record, found.setup, env) if found.setup else ""
     return SetUp(record.id, found.setup, notes, output)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -24,6 +23,9 @@ from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_reservation import config_of, free_name
 from agent_farm.operations.spawn_steps import make_builder
+
+if TYPE_CHECKING:
+    from agent_farm.operations.spawn_several import Turn
 
 
 class PlanShown(Struct, frozen=True):
@@ -115,7 +117,7 @@ def spawn(context: Context, request: Spawn) -> Iterator[Part]:
 
         plans = preflight_all(context, request)
         _tell(context, plans)
-        for id, found in carry_out_all(partial(_carry_out, context), plans):
+        for id, found in carry_out_all(partial(_carry_out, context), plans, context.farm.step):
             yield Failure.of(id, found) if isinstance(found, AgentFarmError) else OneOfSeveral(found)
     if not request.dry_run:
         start_later(context.farm)  # room may have become free while builders were queued
@@ -134,7 +136,9 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
     fetch = request.fetch or context.farm.settings.flag("spawn.fetch")
     tip = choose_start(context.farm, request.base, request.branch, fetch=fetch).tip
     made: dict[str, str] = {}
-    for number, item in enumerate(each_item(context, request, tip), 1):
+    items = each_item(context, request, tip)
+    for number, item in enumerate(items, 1):
+        context.farm.step("Spawning", number - 1, len(items))
         after = ",".join(made[key] for key in item.after if key in made) or request.after
         try:
             if len([key for key in item.after if key in made]) < len(item.after) and not request.dry_run:
@@ -155,7 +159,7 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
         yield OneOfSeveral(found)
 
 
-def _carry_out(context: Context, plan: Plan, turn: AbstractContextManager[None] | None = None) -> Spawned:
+def _carry_out(context: Context, plan: Plan, turn: Turn | None = None) -> Spawned:
     if plan.order.dry_run:
         return Spawned(plan=PlanShown.of(context.farm, plan), notes=plan.notes)
     if plan.work.source is None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.ids import given_name
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError
+from agent_farm.farm.farm import Step
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.git.asking import as_asked
 from agent_farm.operations.operation import Context
@@ -48,10 +49,14 @@ def expand(asked: Spawn) -> list[Spawn]:
 
 
 class Turn:
-    """Keeps the order of several made side by side: entering waits until the one before passes it on."""
+    """Keeps the order of several made side by side: entering waits until the one before passes it on.
 
-    def __init__(self, come: Event, next: Event) -> None:
+    `step` is what it tells of its own steps to.
+    """
+
+    def __init__(self, come: Event, next: Event, step: Step) -> None:
         self._come, self._next = come, next
+        self.step = step
 
     def __enter__(self) -> None:
         self._come.wait()
@@ -63,26 +68,33 @@ class Turn:
         self._next.set()
 
 
-def _turns(count: int) -> list[Turn]:
-    come = [Event() for _ in range(count + 1)]
+def _turns(count: int, step: Step) -> list[Turn]:
+    """The checkout counts as all of a builder: what comes after it takes no time."""
+    come, shares = [Event() for _ in range(count + 1)], [0.0] * count
     come[0].set()
-    return [Turn(mine, next) for mine, next in pairwise(come)]
+
+    def one_step(number: int, what: str, done: float, total: int) -> None:
+        shares[number] = done / total if total else 0.0
+        step("Spawning", sum(shares), count)
+
+    return [Turn(mine, next, partial(one_step, number)) for number, (mine, next) in enumerate(pairwise(come))]
 
 
 def carry_out_all(
-    carry_out: Callable[[Plan, Turn], A], plans: Sequence[Plan]
+    carry_out: Callable[[Plan, Turn], A], plans: Sequence[Plan], step: Step
 ) -> Iterator[tuple[str, A | AgentFarmError]]:
-    """A few at a time; each is recorded in its turn."""
+    """A few at a time; each is recorded in its turn. `step` is told how many there are."""
 
     def in_turn(plan: Plan, turn: Turn) -> A:
         try:
             return carry_out(plan, turn)
         finally:
             turn.pass_on()  # even if this one failed before its turn came
+            turn.step("", 1, 1)
 
     make = {
         f"task {number}": partial(in_turn, plan, turn)
-        for number, (plan, turn) in enumerate(zip(plans, _turns(len(plans)), strict=True), 1)
+        for number, (plan, turn) in enumerate(zip(plans, _turns(len(plans), step), strict=True), 1)
     }
     return as_asked(make, workers=STARTS_AT_ONCE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from agent_farm.operations.spawn_reservation import reserve, uninterrupted
 from agent_farm.runtimes.cli import Start
 
 if TYPE_CHECKING:
+    from agent_farm.operations.spawn_several import Turn
     from agent_farm.pane.launchfile import Copy
 
 
@@ -32,13 +33,15 @@ def make_builder(
     plan: Plan,
     waited: BuilderRecord | None = None,
     *,
-    turn: AbstractContextManager[None] | None = None,
+    turn: Turn | None = None,
 ) -> BuilderShown:
     """Carry out what `preflight` found possible, or put it in the queue. A failure leaves nothing behind; a
     builder that has `waited` waits again. One of several is recorded in its `turn`.
 
     The answer is built here, because an interrupt before a user knows of the builder must undo it.
     """
+    if turn is not None:
+        farm = replace(farm, step=turn.step)
     keep_apart(farm.repository)
     with ExitStack() as stack:
         with turn or nullcontext():
@@ -83,6 +86,7 @@ def _make_worktree(
                 upstream=upstream.ref if upstream else None,
                 sparse=record.sparse,
                 meanwhile=beside,
+                step=farm.step,
             )
     if plan.carry:
         from agent_farm.git.carrying import carry_changes

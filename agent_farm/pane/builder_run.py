@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import NoReturn
 
+_TOLD_EVERY_SECONDS = 1.0
+
 
 class Failed(Exception):
     """The runtime was not started; the message is the reason."""
@@ -123,12 +125,13 @@ class _Builder:
             return
         from pathlib import Path
 
+        from agent_farm.pace import now_and_then
         from agent_farm.pane.copies import copy_files  # loads shutil: most builders need neither
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            tell = lambda line: say(f"[agent-farm] {line}")  # noqa: E731
-            for line in copy_files(self.plan.copies, Path(self.plan.worktree), tell=tell):
+            step = now_and_then(lambda line: say(f"[agent-farm] {line}"), _TOLD_EVERY_SECONDS)
+            for line in copy_files(self.plan.copies, Path(self.plan.worktree), step=step):
                 say(f"[agent-farm] {line}")
                 self.record("copy", None, line)
         finally:

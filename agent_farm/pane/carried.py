@@ -16,18 +16,21 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 MOST_ENTRIES, MOST_BYTES, MOST_SECONDS = 1_000_000, 50_000_000_000, 600.0
 _LEAST_FREE = 1_000_000_000  # bytes that stay free on the disk
-_EVERY = 500  # entries between two looks at the clock and the disk
-_TOLD_EVERY = 1.0
+_EVERY = 100  # entries between two looks at the clock and the disk
+_LONG_SECONDS = 1.0  # then it is worth counting what there is
 _FICLONE = 0x40049409
 _CANNOT_CLONE = (errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EXDEV, errno.EINVAL)
 _LONGEST_SCRIPT = 1 << 18
 _CHUNK = 1 << 20
 _CUT_SHORT = 0
+_WHAT = "Carrying output"
+
+Step = Callable[[str, float, int], object]
 
 
 class _TooMuch(Exception):
@@ -35,18 +38,20 @@ class _TooMuch(Exception):
 
 
 class Carrier:
-    """Carries into one worktree. With `only_missing`, what is there stays as it is."""
+    """Carries `names` into one worktree. With `only_missing`, what is there stays as it is."""
 
     def __init__(
-        self, source: Path, worktree: Path, tell: Callable[[str], None], *, only_missing: bool = False
+        self, source: Path, worktree: Path, names: Sequence[str], step: Step, *, only_missing: bool = False
     ) -> None:
         self._source, self._worktree = str(source), str(worktree)
-        self._tell = tell
+        self._names = names
+        self._step = step
         self._only_missing = only_missing
         self._clones = True
-        self._entries = self._bytes = 0
-        self._begin = self._told = time.monotonic()
+        self._entries = self._bytes = self._total = 0
+        self._begin = time.monotonic()
         self._linked: dict[tuple[int, int], str] = {}
+        step(_WHAT, 0, 0)
 
     def carry(self, name: str) -> Iterator[str]:
         """Yields a line for each entry that is left out; one that is too large is left out as a whole."""
@@ -61,7 +66,7 @@ class Carrier:
 
     def _bring(self, source: str, target: str, *, is_environment: bool) -> Iterator[str]:
         facts = os.lstat(source)
-        self._count(source)
+        self._count()
         if facts.st_uid != os.geteuid():
             yield f"not carried: {source!r} belongs to another user"
         elif stat.S_ISDIR(facts.st_mode):
@@ -180,7 +185,7 @@ class Carrier:
     def _stays(self, there: os.stat_result) -> bool:
         return self._only_missing and stat.S_IMODE(there.st_mode) != _CUT_SHORT
 
-    def _count(self, path: str) -> None:
+    def _count(self) -> None:
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise _TooMuch(f"has more than {MOST_ENTRIES:,} entries")
@@ -194,10 +199,9 @@ class Carrier:
         room = os.statvfs(self._worktree)
         if room.f_bavail * room.f_frsize < _LEAST_FREE:
             raise _TooMuch(f"would leave less than {_LEAST_FREE / 1e9:.0f} GB on the disk")
-        if now - self._told >= _TOLD_EVERY:
-            self._told = now
-            where = os.path.relpath(path, self._source).split(os.sep)[0]
-            self._tell(f"carrying {where!r}: {self._entries:,} entries, {self._bytes / 1e6:,.0f} MB")
+        if now - self._begin >= _LONG_SECONDS:
+            self._total = self._total or sum(_count(os.path.join(self._source, name)) for name in self._names)
+            self._step(_WHAT, self._entries, self._total)
 
 
 def clone(source: int, target: int) -> None:
@@ -219,6 +223,11 @@ def _is_same(one: os.stat_result, other: os.stat_result) -> bool:
 
 def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root}/")
+
+
+def _count(path: str) -> int:
+    """The entries of a directory, and itself."""
+    return 1 + sum(len(folders) + len(files) for _, folders, files in os.walk(path))
 
 
 def _write_all(out: int, content: bytes) -> None:

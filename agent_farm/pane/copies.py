@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_farm.pane.carried import Carrier, clone
+from agent_farm.pane.carried import Carrier, Step, clone
 from agent_farm.pane.launchfile import Copy
 
 
 def copy_files(
-    copies: Iterable[Copy],
+    copies: Sequence[Copy],
     worktree: Path,
     *,
-    tell: Callable[[str], None] = lambda line: None,
+    step: Step = lambda what, done, total: None,
     only_missing: bool = False,
 ) -> Iterator[str]:
     """Yields a line for each that could not be copied. What exists already is left alone.
 
-    Carried output is made equal to its source, unless `only_missing`.
+    Carried output is made equal to its source, unless `only_missing`; `step` is told how far that is.
     """
+    carried = [copy for copy in copies if copy.how == "carry" and _is_inside(copy.target, worktree)]
+    names = [str(copy.target.relative_to(worktree)) for copy in carried]
     carriers = dict[Path, Carrier]()
     for copy in copies:
         try:
@@ -36,7 +38,7 @@ def copy_files(
                 name = copy.target.relative_to(worktree)
                 root = copy.source.parents[len(name.parts) - 1]
                 if root not in carriers:
-                    carriers[root] = Carrier(root, worktree, tell, only_missing=only_missing)
+                    carriers[root] = Carrier(root, worktree, names, step, only_missing=only_missing)
                 yield from carriers[root].carry(str(name))
             else:
                 yield from _copy_any(copy.source, copy.target)

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from agent_farm.farm.farm import open_farm
+from agent_farm.git.bounded import TooLong, run_git_bounded
 from agent_farm.git.checkpoint_reading import NoCheckpoint, read_checkpoints
-from agent_farm.git.git_process import TooLong, run_git_bounded
 from tests.conftest import Af
 from tests.fleet.machines import Node
 from tests.fleet.test_checkpoint_trouble import _BEGIN, _WORK, about, lie

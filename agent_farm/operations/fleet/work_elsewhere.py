@@ -12,10 +12,10 @@ from agent_farm.farm.about_checkpoint import about_of
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Placed
 from agent_farm.fleet.calling import is_of_cluster, line_to
+from agent_farm.git.bounded import TooLong
 from agent_farm.git.checkpoint_reading import read_checkpoint
 from agent_farm.git.checkpoints import drop, kept_ref, set_aside
 from agent_farm.git.divergence import commit_at, resolve_commits
-from agent_farm.git.git_process import TooLong
 from agent_farm.git.other_machine import (
     Line,
     coming_work_ref,

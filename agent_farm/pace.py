@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 _LONG_SECONDS = 1.0  # shorter steps are not reported
 
+Step = Callable[[str, float, int], None]  # what is being done, how many are done, and of how many
+
 
 class Pace:
     """Of steps that may take turns: "Looking" at the first hundred, "Ending" them, "Looking" at the next."""
@@ -32,7 +34,7 @@ class Pace:
         return f"{what}: {int(done):,} of {total:,}, {pace}, {rest} left"
 
 
-def now_and_then(tell: Callable[[str], object], seconds: float) -> Callable[[str, float, int], None]:
+def now_and_then(tell: Callable[[str], object], seconds: float) -> Step:
     """A step that is told of as often as that, in lines."""
     pace, told = Pace(), time.monotonic()
 

@@ -12,7 +12,8 @@ import click
 from agent_farm.cli.output import is_interactive, narrate, printable
 from agent_farm.consent import Ask, Request
 from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.farm.farm import Farm, Step, open_farm
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.pace import Step
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 from typing import TextIO
 
 from msgspec import Struct, field
@@ -27,7 +27,7 @@ class Progress(Struct):
     _pace: Pace = field(default_factory=Pace)
     _told: float | None = None
     _is_drawn: bool = False
-    _lock: Lock = field(default_factory=Lock)
+    _lock: RLock = field(default_factory=RLock)
 
     def step(self, what: str, done: float, total: int) -> None:
         """`done` of `total` are finished; a step begins with 0."""

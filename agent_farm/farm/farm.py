@@ -13,11 +13,10 @@ from agent_farm.errors import UsageError
 from agent_farm.farm.home import settle_home
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.repository import Repository, find_repository
+from agent_farm.pace import Step
 from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings
 from agent_farm.tmux.server import TmuxServer
-
-Step = Callable[[str, float, int], None]  # what is being done, how many are done, and of how many
 
 
 class Farm(Struct, frozen=True):

@@ -13,7 +13,8 @@ from agent_farm.git.git_process import Options, git_environment, run_git
 from agent_farm.git.registrations import connect, line_of
 from agent_farm.git.repository import Repository
 from agent_farm.git.sparse import narrow
-from agent_farm.git.worktrees import Step, check_out, counted, create_branch
+from agent_farm.git.worktrees import check_out, counted, create_branch
+from agent_farm.pace import Step
 
 
 def add_slot(

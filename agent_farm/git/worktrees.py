@@ -17,6 +17,7 @@ from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, lin
 from agent_farm.git.git_process import GitError, Options, ask_git, git_environment, run_git
 from agent_farm.git.registrations import branch_in, line_of, registrations
 from agent_farm.git.repository import Repository
+from agent_farm.pace import Step
 from agent_farm.paths import WORKTREES_NAME
 
 # Every git knows the empty tree without storing it; by the length of a hash.
@@ -26,8 +27,6 @@ _EMPTY_TREES = {
 }
 
 _FIRST_COUNTED = "Updating files"  # as git calls it
-
-Step = Callable[[str, float, int], object]  # what is being done, how many are done, and of how many
 
 
 class BranchTaken(AgentFarmError):

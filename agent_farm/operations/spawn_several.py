@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from agent_farm.builders.ids import given_name
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError
-from agent_farm.farm.farm import Step
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.git.asking import as_asked
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn, choose_mode
 from agent_farm.operations.spawn_work import find_work
+from agent_farm.pace import Step
 
 A = TypeVar("A")
 P = TypeVar("P")

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from agent_farm.pace import Step
+
 MOST_ENTRIES, MOST_BYTES, MOST_SECONDS = 1_000_000, 50_000_000_000, 600.0
 _LEAST_FREE = 1_000_000_000  # bytes that stay free on the disk
 _EVERY = 100  # entries between two looks at the clock and the disk
@@ -29,8 +31,6 @@ _LONGEST_SCRIPT = 1 << 18
 _CHUNK = 1 << 20
 _CUT_SHORT = 0
 _WHAT = "Carrying output"
-
-Step = Callable[[str, float, int], object]
 
 
 class _TooMuch(Exception):
@@ -200,7 +200,8 @@ class Carrier:
         if room.f_bavail * room.f_frsize < _LEAST_FREE:
             raise _TooMuch(f"would leave less than {_LEAST_FREE / 1e9:.0f} GB on the disk")
         if now - self._begin >= _LONG_SECONDS:
-            self._total = self._total or sum(_count(os.path.join(self._source, name)) for name in self._names)
+            if not self._total:
+                self._total = sum(_entries(os.path.join(self._source, name)) for name in self._names)
             self._step(_WHAT, self._entries, self._total)
 
 
@@ -225,7 +226,7 @@ def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root}/")
 
 
-def _count(path: str) -> int:
+def _entries(path: str) -> int:
     """The entries of a directory, and itself."""
     return 1 + sum(len(folders) + len(files) for _, folders, files in os.walk(path))
 

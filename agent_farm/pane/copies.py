@@ -8,7 +8,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_farm.pane.carried import Carrier, Step, clone
+from agent_farm.pace import Step
+from agent_farm.pane.carried import Carrier, clone
 from agent_farm.pane.launchfile import Copy
 
 

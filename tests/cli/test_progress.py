@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from threading import Thread
 
 import pytest
 
@@ -77,4 +78,8 @@ def test_nothing_is_drawn_while_something_else_is_printed() -> None:
     assert screen.getvalue().endswith("Spawning: 1 of 40, 1 s each, 51 s left")
     with progress.aside():
         assert screen.getvalue().endswith("\r\x1b[K")
-        assert not progress._lock.acquire(blocking=False)
+        free = list[bool]()
+        other = Thread(target=lambda: free.append(progress._lock.acquire(blocking=False)))
+        other.start()
+        other.join()
+        assert free == [False]

@@ -31,6 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: what it started would outlive its terminal
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 LEAVING = 60.0  # seconds that what is ending may take
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")
 
@@ -77,6 +78,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.collect()
     if nextitem is None or nextitem.path != item.path:
         gc.freeze()
+    for number, before in HANDLERS.items():
+        if (found := signal.getsignal(number)) is not before:
+            signal.signal(number, before)
+            left.append(f"{number.name} goes to {found!r}")
     assert has_failed or not left, "\n".join(left)
 
 

@@ -83,11 +83,11 @@ def merge_commit(
     strategy: Strategy,
     message: str | None = None,
     *,
+    shield: Shield,
     head: Head | None = None,
     hooks: Hooks | None = None,
     review: Review | None = None,
     fds: Sequence[int] = (),
-    shield: Shield | None = None,
 ) -> Merged:
     """Merge `work` into the branch of a checkout, whose own uncommitted changes stay.
 
@@ -108,7 +108,7 @@ def merge_commit(
         move = Move(work.name, merged.into, merged.before, merged.after)
         directory = hooks.directory if hooks else None
         try:
-            advance(checkout, move, hooks=directory, fds=fds, shield=shield or Shield())
+            advance(checkout, move, hooks=directory, fds=fds, shield=shield)
         except HeadMoved:
             head = None
         else:

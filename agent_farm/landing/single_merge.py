@@ -53,10 +53,10 @@ def land(
     record: BuilderRecord,
     *,
     strategy: Strategy,
+    shield: Shield,
     message: str | None = None,
     here: bool = False,
     tell: Tell | None = None,
-    shield: Shield | None = None,
 ) -> Merged:
     """Land what the builder's worktree has checked out on the branch of a checkout, or change nothing.
 

@@ -65,5 +65,6 @@ def move_onto(farm: Farm, record: BuilderRecord, ground: Ground) -> tuple[str, s
         tip = replay(farm.repository, work, ground.commit, ground.left)
         if tip != state.head:
             move = Move(f"of {record.id} onto {ground.base}", state.branch, state.head, tip)
-            advance(tree, move, hooks=None, fds=[lock], shield=Shield())
+            with Shield() as shield:
+                advance(tree, move, hooks=None, fds=[lock], shield=shield)
         return state.head, tip

@@ -14,6 +14,7 @@ from agent_farm.git.merge_trees import merge_results
 from agent_farm.git.merging import Merged, MergeRefused, Strategy, Work, merge_commit
 from agent_farm.git.repository import find_repository
 from agent_farm.git.showing import Asked, diff_commits, diff_worktree, start_of_work, starts_of_work
+from agent_farm.shield import Shield
 from tests.gitrepo import commit_files, git, write_files
 
 STRATEGIES: list[Strategy] = ["merge", "squash", "rebase"]
@@ -39,7 +40,9 @@ def forked(repo: Path) -> Path:
 def land(repo: Path, strategy: Strategy, message: str | None = None) -> Merged:
     repository = find_repository(repo)
     tip = git(repo, "rev-parse", "work")
-    return merge_commit(repository, main_checkout(repository), Work(tip, "work", "Do it"), strategy, message)
+    work = Work(tip, "work", "Do it")
+    with Shield() as shield:
+        return merge_commit(repository, main_checkout(repository), work, strategy, message, shield=shield)
 
 
 def everything(repo: Path) -> tuple[str, ...]:

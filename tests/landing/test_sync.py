@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agent_farm.cli.main import run
 from tests.conftest import Af
 from tests.farm.conftest import Spawned
 from tests.farm.stopping import killed
@@ -120,6 +122,16 @@ def test_any_builder_moves_to_its_base_as_it_is_now(spawn: Spawn, repo: Path, af
     assert af("sync", builder.id).returncode == 0
     assert builder.git("rev-parse", "HEAD~1") == tip
     assert record(af, builder.id)["base_commit"] == tip
+
+
+def test_ctrl_c_works_again_after_a_move(
+    pair: tuple[Spawned, Spawned], repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_files(repo, {"main.txt": "by a person\n"})
+    monkeypatch.chdir(repo)
+    before = signal.getsignal(signal.SIGINT)
+    assert run(["sync", "below"]) == 0
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_a_builder_of_one_is_refused_before_anything_exists(af: Af, repo: Path) 
         (["no-http"], {}, "mcp-unreachable", "takes no MCP server over http"),
         (["login"], {}, "not-logged-in", "by-key (With a key)"),
         (["ends"], {}, "failed", "it has no home"),
-        ([], {"timeout_minutes": 0.05}, "time-limit", "timeout_minutes"),
+        ([], {"timeout_minutes": 0.2}, "time-limit", "timeout_minutes"),
     ],
 )
 def test_it_says_what_is_wrong(

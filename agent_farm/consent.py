@@ -24,7 +24,7 @@ from agent_farm.errors import ConsentNeeded
 from agent_farm.paths import user_state_directory
 from agent_farm.printable import printable
 
-Ask = Callable[["Sequence[Request]"], bool]
+Ask = Callable[["Sequence[ConsentRequest]"], bool]
 Shown = Annotated[
     str,
     Meta(
@@ -44,7 +44,7 @@ _READS = {
 }
 
 
-class Request(Struct, frozen=True):
+class ConsentRequest(Struct, frozen=True):
     """What the repository wants: `origin` is the setting or file it comes from.
 
     `files` are the repository's own files that would run: their bytes are agreed to as well.
@@ -71,7 +71,7 @@ class Request(Struct, frozen=True):
         return f"{printable(origin).replace(chr(10), '?')}: {text}"
 
 
-def require_consent(root: Path, requests: Iterable[Request], *, yes: Consent, ask: Ask | None) -> None:
+def require_consent(root: Path, requests: Iterable[ConsentRequest], *, yes: Consent, ask: Ask | None) -> None:
     """Returns if all is approved, now or before; otherwise raises ConsentNeeded.
 
     `yes` is the user's --yes, to whatever there is now, or says which refusal was read. `ask` asks the
@@ -87,7 +87,7 @@ def require_consent(root: Path, requests: Iterable[Request], *, yes: Consent, as
         raise _needed(changed, is_other=True)
 
 
-def _needed(new: Mapping[str, Request], *, is_other: bool) -> ConsentNeeded:
+def _needed(new: Mapping[str, ConsentRequest], *, is_other: bool) -> ConsentNeeded:
     if is_other:
         what = "This repository wants something that was not shown before"
         why = "It has changed since, or is needed in addition. Read it, then approve it."
@@ -99,17 +99,17 @@ def _needed(new: Mapping[str, Request], *, is_other: bool) -> ConsentNeeded:
     return error
 
 
-def not_agreed(root: Path, requests: Iterable[Request]) -> list[Request]:
+def not_agreed(root: Path, requests: Iterable[ConsentRequest]) -> list[ConsentRequest]:
     """The requests that are not approved in their present form."""
     return list(_new(root, requests).values())
 
 
-def remember(root: Path, requests: Iterable[Request]) -> None:
+def remember(root: Path, requests: Iterable[ConsentRequest]) -> None:
     """Approves them in their present form, unasked."""
     _remember({request.fingerprint(root): request for request in requests})
 
 
-def _new(root: Path, requests: Iterable[Request]) -> dict[str, Request]:
+def _new(root: Path, requests: Iterable[ConsentRequest]) -> dict[str, ConsentRequest]:
     """Those not approved in their present form, by the fingerprint of that form."""
     wanted = list(dict.fromkeys(requests))
     if not wanted:

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_farm.consent import Request, named_files, not_agreed, require_consent
+from agent_farm.consent import ConsentRequest, named_files, not_agreed, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.paths import SETTINGS_NAME, user_settings_file
 from agent_farm.settings_document import load_checked
@@ -74,11 +74,11 @@ class Settings(Struct, frozen=True):
         """As written: `runtimes.origin` says what of it needs consent before it is used."""
         return self.runtimes.get(name, RuntimeSettings())
 
-    def requests(self, names: Iterable[str]) -> list[Request]:
+    def requests(self, names: Iterable[str]) -> list[ConsentRequest]:
         """What the repository's values of these keys ask for, agreed to or not."""
         return [request for name in names if (request := self._request(name))]
 
-    def asking(self) -> list[Request]:
+    def asking(self) -> list[ConsentRequest]:
         """Everything that the repository's file asks for."""
         return self.requests(name for name, source in self.sources.items() if source == SETTINGS_NAME)
 
@@ -87,7 +87,7 @@ class Settings(Struct, frozen=True):
         if self.problems:
             raise self.problems[0]
 
-    def _request(self, name: str) -> Request | None:
+    def _request(self, name: str) -> ConsentRequest | None:
         key = known_key(name)
         if key is None or not key.asks or self.sources.get(name) != SETTINGS_NAME:
             return None
@@ -98,7 +98,7 @@ class Settings(Struct, frozen=True):
             return None
         text = "\n".join(value) if isinstance(value, tuple) else str(value)
         files = named_files(self.root, text) if self.root and key.name in _RUNNING else ()
-        return Request(f"{SETTINGS_NAME} {name}", text, files)
+        return ConsentRequest(f"{SETTINGS_NAME} {name}", text, files)
 
     def _in_force(self, name: str) -> Any:
         if self.root and (request := self._request(name)):

@@ -25,7 +25,7 @@ from agent_farm.settings_keys import (
 )
 
 
-class Checked(Struct, frozen=True):
+class CheckedSettings(Struct, frozen=True):
     """What a document sets, by the full name of each key, and what in it was not understood."""
 
     values: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Checked(Struct, frozen=True):
         return self.values
 
 
-def check_document(document: Mapping[str, Any], label: str = SETTINGS_NAME) -> Checked:
+def check_document(document: Mapping[str, Any], label: str = SETTINGS_NAME) -> CheckedSettings:
     """Each key is checked by itself: one that is wrong does not invalidate the others."""
     values: dict[str, Any] = {}
     problems: list[SettingsError] = []
@@ -48,14 +48,14 @@ def check_document(document: Mapping[str, Any], label: str = SETTINGS_NAME) -> C
             own = () if label == SETTINGS_NAME else ("--user",)
             error.hint = error.hint or as_command("af", "config", "unset", *own, name)
             problems.append(error)
-    return Checked(values, tuple(problems))
+    return CheckedSettings(values, tuple(problems))
 
 
-def load_checked(file: Path, label: str) -> Checked:
+def load_checked(file: Path, label: str) -> CheckedSettings:
     try:
         document = load_document(file)
     except SettingsError as error:
-        return Checked({}, (error,))
+        return CheckedSettings({}, (error,))
     return check_document(document, label)
 
 

@@ -16,7 +16,7 @@ from agent_farm.landing.train.line import (
     Blame,
     Check,
     Land,
-    Line,
+    LandingLine,
     Waiting,
     next_step,
     with_green,
@@ -45,7 +45,7 @@ class Ride:
 
 def ride(risks: Sequence[float], bad: set[str], flaky: float, chance: random.Random, width: int = 1) -> Ride:
     """The target has passed before, as after every landing of the queue."""
-    line = Line(tuple(Waiting(str(age), age, risk) for age, risk in enumerate(risks)), proven=True)
+    line = LandingLine(tuple(Waiting(str(age), age, risk) for age, risk in enumerate(risks)), proven=True)
     done = Ride()
     running: dict[tuple[frozenset[str], bool], bool] = {}
     while isinstance(step := next_step(line), Check | Land | Blame):

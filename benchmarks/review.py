@@ -22,7 +22,7 @@ from agent_farm.git.repository import Repository, find_repository
 from agent_farm.operations.operation import Context
 from agent_farm.operations.review import Review, queue_and_first
 from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
-from agent_farm.review.kept import Kept, Marks, Round
+from agent_farm.review.kept import KeptReview, Marks, Round
 from agent_farm.review.marking import marked
 from agent_farm.review.rounds import compared
 from benchmarks.stage import AF, Rows, Stage, stage
@@ -58,9 +58,9 @@ def second_rounds(repository: Repository) -> tuple[int, int, int, int]:
         at = draw.randrange(len(commits) - size - 2)
         first = Round(commits[at], commits[at + size])
         second = Round(commits[at + count % 2], commits[at + size + 1])
-        files, _ = compared(repository, {"": first}, {"": Kept()})
+        files, _ = compared(repository, {"": first}, {"": KeptReview()})
         marks = marked(files[""], files_read(files[""], Marks(first)), Marks(first))
-        files, steps = compared(repository, {"": second}, {"": Kept(marks)})
+        files, steps = compared(repository, {"": second}, {"": KeptReview(marks)})
         step = steps[""]
         assert step is not None
         whole = files_read(files[""], step.marks(marks))

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from textual.screen import ModalScreen
 
-from agent_farm.board.dialogs import TEXT_BOXES, Confirm, Line
+from agent_farm.board.dialogs import TEXT_BOXES, Confirm, LineBox
 from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.errors import ConsentNeeded
 from agent_farm.printable import printable
@@ -37,7 +37,7 @@ class AskingActs:
 
     async def _written(self, title: str, *about: str) -> str | None:
         """One line of text. Text that was left with Esc or could not be sent is offered again next time."""
-        box = Line(title, self.left.get(about, ""))
+        box = LineBox(title, self.left.get(about, ""))
         text = await self._shown(box)
         self.left[about] = box.typed
         return text if text and text.strip() else None

@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent_farm.board.board_order import Group
-from agent_farm.board.line_text import Line, Look, lines_of, text_of
+from agent_farm.board.line_text import BoardLine, Look, lines_of, text_of
 from agent_farm.operations.shown import BuilderShown
 
 
@@ -29,7 +29,7 @@ class BuilderList(ScrollView, can_focus=True):
         self.marked: set[str] = set()
         self.groups: Sequence[Group] = ()
         self.landing: Mapping[str, str] = {}
-        self._lines: list[Line] = []
+        self._lines: list[BoardLine] = []
         self._look = Look(0, 0.0, self.marked, None, {})
         self._ids: list[str] = []
 

@@ -32,7 +32,7 @@ class Box(Vertical):
         self.border_title, self.border_subtitle = title, foot
 
 
-class Line(ModalScreen[str | None]):
+class LineBox(ModalScreen[str | None]):
     """One line of text, or None for Esc; `typed` is the text in the box, even after Esc."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
@@ -147,7 +147,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
             self.notify(str(error), severity="error")
 
 
-TEXT_BOXES = (Line, Spawn)
+TEXT_BOXES = (LineBox, Spawn)
 
 _PRESSED = {"enter": "Enter", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "tab": "Tab"}
 

@@ -20,7 +20,7 @@ _NARROW = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BoardLine:
     """A heading, or a builder's line; a builder's `second` line holds its question."""
 
     title: str
@@ -33,15 +33,15 @@ class Line:
         return self.builder.id if self.builder else None
 
 
-def lines_of(groups: Sequence[Group]) -> list[Line]:
-    found: list[Line] = []
+def lines_of(groups: Sequence[Group]) -> list[BoardLine]:
+    found: list[BoardLine] = []
     for group in groups:
         title, size = group.title, len(group.builders)
-        found.append(Line(title, size))
+        found.append(BoardLine(title, size))
         for builder in group.builders:
-            found.append(Line(title, size, builder))
+            found.append(BoardLine(title, size, builder))
             if title in (NEEDED, FAILED) and builder.status.reason:
-                found.append(Line(title, size, builder, second=True))
+                found.append(BoardLine(title, size, builder, second=True))
     return found
 
 
@@ -56,7 +56,7 @@ class Look:
     landing: Mapping[str, str]
 
 
-def text_of(line: Line, look: Look) -> Text:
+def text_of(line: BoardLine, look: Look) -> Text:
     """Called only for lines on the screen: there may be hundreds of builders."""
     if line.builder is None:
         return Text(f"{line.title} ({line.size})", style="bold")

@@ -12,7 +12,7 @@ from agent_farm.cli.completing import complete_state_keys
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.family import Family
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
-from agent_farm.operations.state import AllKept, Forgotten, Kept
+from agent_farm.operations.state import AllKept, Forgotten, KeptValue
 
 
 def _show_all(found: AllKept) -> None:
@@ -24,7 +24,7 @@ def _show_all(found: AllKept) -> None:
         answer(line)
 
 
-def _show(found: Kept) -> None:
+def _show(found: KeptValue) -> None:
     if not found.revision:
         narrate(f"Nothing is kept under {printable(found.key)}.")
         return

@@ -5,10 +5,10 @@ from __future__ import annotations
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.launch import as_command
-from agent_farm.operations.check import AllChecked, Checked
+from agent_farm.operations.check import AllChecked, BuilderChecked
 
 
-def _show_checked(part: Checked) -> None:
+def _show_checked(part: BuilderChecked) -> None:
     proof = part.proof
     seconds = sum(check.seconds for check in proof.checks)
     took = f" in {seconds:.1f} s" if proof.checks else ""

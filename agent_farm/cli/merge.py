@@ -5,16 +5,16 @@ from __future__ import annotations
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.landing.single_merge import Merged
-from agent_farm.operations.merge import AllMerged, Chosen, Kept
+from agent_farm.operations.merge import AllMerged, Chosen, NotRemoved
 from agent_farm.operations.prune import Removal
 
 
-def _show_merge(part: Chosen | Merged | Removal | Kept) -> None:
+def _show_merge(part: Chosen | Merged | Removal | NotRemoved) -> None:
     if isinstance(part, Merged):
         _show_merged(part)
     elif isinstance(part, Removal):
         narrate(f"{part.id} removed")
-    elif isinstance(part, Kept):
+    elif isinstance(part, NotRemoved):
         outcome = "was kept" if part.certain else "may have been removed"
         narrate(printable(f"{part.id} {outcome}: {part.reason.rstrip('.')}."))
         for line in part.evidence:

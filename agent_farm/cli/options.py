@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_farm.cli.output import is_interactive, narrate, printable
-from agent_farm.consent import Ask, Request
+from agent_farm.consent import Ask, ConsentRequest
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.pace import Step
@@ -66,7 +66,7 @@ def confirm(question: str) -> bool:
     return bool(click.confirm(question, default=False, err=True))
 
 
-def _ask(requests: Sequence[Request]) -> bool:
+def _ask(requests: Sequence[ConsentRequest]) -> bool:
     narrate("This repository wants:")
     for request in requests:
         narrate(f"  {request.shown}")

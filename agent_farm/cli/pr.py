@@ -6,12 +6,12 @@ import click
 
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
-from agent_farm.operations.pr import AllAsked, Asked
+from agent_farm.operations.pr import AllAsked, PullRequestMade
 
 _DID = {"opened": "opened", "updated": "updated", "none": "is there already", "looked": ""}
 
 
-def _show(part: Asked) -> None:
+def _show(part: PullRequestMade) -> None:
     one = part.pull_request
     did = f", {_DID[part.did]}" if _DID[part.did] else ""
     answer(printable(f"{part.id}  {one.told}{did}  {one.url}".rstrip()))

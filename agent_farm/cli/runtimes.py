@@ -10,7 +10,7 @@ from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.family import Family
 from agent_farm.cli.output import answer, folded, narrate, printable, style
 from agent_farm.errors import UsageError, nearest
-from agent_farm.operations.runtimes import AllRuntimes, Checked
+from agent_farm.operations.runtimes import AllRuntimes, RuntimeChecked
 from agent_farm.runtimes.executables.commands import main
 from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
 
@@ -28,7 +28,7 @@ def _show(found: AllRuntimes) -> None:
         answer(line.replace(f"  {verdict}", f"  {style(verdict, colour)}", 1))
 
 
-def _show_check(found: Checked) -> None:
+def _show_check(found: RuntimeChecked) -> None:
     for one in found.findings:
         mark = style("ok", "green") if one.good else style("no", "red")
         answer(f"{mark}  {one.what}{f': {one.detail}' if one.detail else ''}")

@@ -16,7 +16,7 @@ from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.launch import as_command
 from agent_farm.operations.doctor import Examined, Found
 from agent_farm.operations.init import Written
-from agent_farm.operations.notify import Told
+from agent_farm.operations.notify import TargetTold
 from agent_farm.operations.pool import PoolStatus
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
@@ -72,7 +72,7 @@ def _show_ignore_lines(found: Written) -> None:
 init = command_of(Way("init", _show_written))
 
 
-def _show_told(one: Told) -> None:
+def _show_told(one: TargetTold) -> None:
     answer(printable(f"{one.target}: {one.problem or 'sent'}"))
 
 

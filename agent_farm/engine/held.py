@@ -29,7 +29,7 @@ _HURRY_SECONDS = 10.0  # a caller with less time gets the previous answer, and o
 _HINT = "af fleet status"
 
 
-class Held(Struct, frozen=True):
+class HeldEngine(Struct, frozen=True):
     """The engine behind `cluster`, HOST:PORT; `tls` is the directory of its certificates, or ""."""
 
     cluster: str

@@ -9,7 +9,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from agent_farm.consent import Ask, Consent, Request, named_paths, require_consent
+from agent_farm.consent import Ask, Consent, ConsentRequest, named_paths, require_consent
 from agent_farm.errors import ToolMissing, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.inside import read_plain
@@ -41,7 +41,7 @@ class Chosen(Struct, frozen=True):
     command: tuple[str, ...] | None
     extra_args: tuple[str, ...]
     unlock: tuple[str, ...]
-    requests: tuple[Request, ...]
+    requests: tuple[ConsentRequest, ...]
 
     @property
     def name(self) -> str:
@@ -140,7 +140,7 @@ def agree_to_start(
     chosen: Chosen,
     *,
     named: bool = False,
-    more: Sequence[Request] = (),
+    more: Sequence[ConsentRequest] = (),
     yes: Consent = False,
     ask: Ask | None = None,
 ) -> None:
@@ -164,16 +164,16 @@ def _at_a_start(farm: Farm) -> tuple[str, ...]:
     return (*AT_A_START, *(checks if values["check.auto"] == "idle" else ()))
 
 
-def include_requests(farm: Farm) -> list[Request]:
+def include_requests(farm: Farm) -> list[ConsentRequest]:
     """The patterns in .worktreeinclude; those in the settings are asked about with the settings."""
     try:
         data = read_plain(farm.repository.checkout / INCLUDE_FILE)
     except FileNotFoundError:
         return []
-    return [Request(INCLUDE_FILE, data.decode(errors="surrogateescape").strip())]
+    return [ConsentRequest(INCLUDE_FILE, data.decode(errors="surrogateescape").strip())]
 
 
-def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
+def scripts_on_base(farm: Farm, commit: str) -> list[ConsentRequest]:
     """Scripts that worktree.setup names and that differ on the base, whose version a builder has."""
     requests = []
     for setup in farm.settings.requests(["worktree.setup"]):
@@ -184,7 +184,7 @@ def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
             here = farm.root / name
             if kind == "blob" and not (here.is_file() and here.read_bytes() == content):
                 text = content.decode(errors="surrogateescape")
-                requests.append(Request(f"{setup.origin}, {name} on the base", text))
+                requests.append(ConsentRequest(f"{setup.origin}, {name} on the base", text))
     return requests
 
 

@@ -16,7 +16,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import each_held
 from agent_farm.farm.own_events import note
 from agent_farm.farm.removal import Leaving, finish, remove, settle_removal
-from agent_farm.farm.trash import Kept, begun_removals
+from agent_farm.farm.trash import Trashed, begun_removals
 from agent_farm.git.changes import TreeState
 
 _BY = "by af prune --stop"
@@ -31,7 +31,7 @@ class Waived(Struct, frozen=True):
     stop: bool = False
 
 
-def prune(farm: Farm, record: BuilderRecord, waived: Waived) -> Kept:
+def prune(farm: Farm, record: BuilderRecord, waived: Waived) -> Trashed:
     """Remove one builder; WorkWouldBeLost with the evidence if something would be lost."""
     ((_, found),) = prune_several(farm, [record.id], waived)
     if isinstance(found, AgentFarmError):
@@ -41,7 +41,7 @@ def prune(farm: Farm, record: BuilderRecord, waived: Waived) -> Kept:
 
 def prune_several(
     farm: Farm, ids: Sequence[str], waived: Waived, seen: Mapping[str, TreeState] | None = None
-) -> Iterator[tuple[str, Kept | AgentFarmError]]:
+) -> Iterator[tuple[str, Trashed | AgentFarmError]]:
     """Each builder that was removed, or WorkWouldBeLost with the evidence.
 
     With `stop`, a running one is stopped first, unless it is refused anyway. `seen` are worktrees as read
@@ -52,8 +52,8 @@ def prune_several(
 
 def _remove(
     farm: Farm, records: Mapping[str, BuilderRecord], waived: Waived, seen: Mapping[str, TreeState] | None
-) -> dict[str, Kept | AgentFarmError]:
-    done: dict[str, Kept | AgentFarmError] = {**_settle(farm, records)}
+) -> dict[str, Trashed | AgentFarmError]:
+    done: dict[str, Trashed | AgentFarmError] = {**_settle(farm, records)}
     left = [record for id, record in records.items() if id not in done]
     for again in range(_TRIES):
         allowed, refused = check(farm, left, waived, seen)
@@ -63,7 +63,7 @@ def _remove(
         leaving = {id: one for id, one in allowed.items() if id not in done}
         found = remove(farm, leaving)
         done |= {id: one for id, one in found.items() if isinstance(one, AgentFarmError)}
-        removed = [one for one in found.values() if isinstance(one, Kept)]
+        removed = [one for one in found.values() if isinstance(one, Trashed)]
         problems = finish(farm, removed) if removed else {}
         done |= {kept.record.id: problems.get(kept.record.id, kept) for kept in removed}
         # Its runtime, its shell or an editor has written something in the meantime.

@@ -42,7 +42,7 @@ class Home(Struct, frozen=True):
         return self.root == root and not self.begun
 
 
-class Place(Struct, frozen=True):
+class FarmToOpen(Struct, frozen=True):
     """The farm to open; `told` are messages about what was done to it."""
 
     repository: Repository
@@ -50,22 +50,22 @@ class Place(Struct, frozen=True):
     told: tuple[str, ...] = ()
 
 
-def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
+def settle_home(repository: Repository, *, was_moved: bool = False) -> FarmToOpen:
     """Every command that opens a farm calls this. `was_moved`: a person says so, whatever can be seen."""
     paths = FarmPaths(repository.root, called=repository.name_in(repository.root))
     if not paths.state.is_dir():
-        return Place(repository, paths)
+        return FarmToOpen(repository, paths)
     home = load_home(paths)
     if home is None:
         return _settle_in(repository, paths)
     if home.is_settled_in(repository.root):
-        return Place(repository, paths.once_called(*home.former))
+        return FarmToOpen(repository, paths.once_called(*home.former))
     if home.root != repository.root and _is_same(home.root / STATE_NAME, paths.state):
         return settle_home(_seen_from(repository, home.root))
     with file_lock(paths.locks / "home.lock", wait=_LOCK_SECONDS):
         home = load_home(paths) or home
         if home.is_settled_in(repository.root):  # another process was first
-            return Place(repository, paths.once_called(*home.former))
+            return FarmToOpen(repository, paths.once_called(*home.former))
         from agent_farm.farm.moved_home import change_home
 
         return change_home(repository, paths, home, was_moved)
@@ -81,11 +81,11 @@ def load_home(paths: FarmPaths) -> Home | None:
         return None
 
 
-def _settle_in(repository: Repository, paths: FarmPaths) -> Place:
+def _settle_in(repository: Repository, paths: FarmPaths) -> FarmToOpen:
     """The first time, or the first time after an af that did not record this."""
     with suppress(AgentFarmError):  # on a full or read-only disk, the next command does it
         store(paths.home, Home(repository.root, os.urandom(8).hex(), namespace_seen()))
-    return Place(repository, paths)
+    return FarmToOpen(repository, paths)
 
 
 def _seen_from(repository: Repository, root: Path) -> Repository:

@@ -21,7 +21,7 @@ _AT_ONCE = 100  # how many builders' locks one command holds
 T = TypeVar("T")
 
 
-class Held(Struct, frozen=True):
+class HeldBuilders(Struct, frozen=True):
     """Current records of the builders whose lock is held, and for the others why it is not."""
 
     records: Mapping[str, BuilderRecord]
@@ -29,7 +29,7 @@ class Held(Struct, frozen=True):
 
 
 @contextmanager
-def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator[Held]:
+def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator[HeldBuilders]:
     """The locks of builders that are free; a busy one is in `problems`, as LockTaken.
 
     Because this does not wait, two commands over the same builders cannot wait for each other.
@@ -52,7 +52,7 @@ def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator
             records[id] = now[id]
             with suppress(AgentFarmError):  # if the worktree is not ours, the next step reports it
                 records[id] = follow_rename(farm, now[id])
-        yield Held(records, problems)
+        yield HeldBuilders(records, problems)
 
 
 Act = Callable[[Farm, Mapping[str, BuilderRecord]], Mapping[str, T | AgentFarmError]]

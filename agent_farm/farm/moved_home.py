@@ -21,7 +21,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Registry
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.home import Home, Place, load_home, namespace_seen
+from agent_farm.farm.home import FarmToOpen, Home, load_home, namespace_seen
 from agent_farm.git.reconnecting import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
@@ -33,7 +33,7 @@ from agent_farm.processes import processes_of_runs
 _OF_THE_ORIGINAL = ("server.json", "architect.token", "dashboard-logins.json", "fleet.json")
 
 
-def change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved: bool) -> Place:
+def change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved: bool) -> FarmToOpen:
     if home.root == repository.root:  # it was somewhere else for a while
         return _follow(repository, paths, home)
     original = load_home(FarmPaths(home.root))
@@ -74,7 +74,7 @@ def _farms_above(pid: int, id: str) -> list[Path]:
     return [one.parent.parent for one in worktrees if one.parent.name == WORKTREES_NAME]
 
 
-def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
+def _follow(repository: Repository, paths: FarmPaths, home: Home) -> FarmToOpen:
     """Follow a move. Each step can be repeated, because the new home is recorded last."""
     places = _begin(repository, paths, home)
     trees = reconnect_worktrees(repository, places)
@@ -89,7 +89,7 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
     running = [record for record in Registry(now).read().values() if record.state == "running"]
     store(now.home, Home(repository.root, home.farm, namespace_seen(), former))
     told = [f"The farm was moved from {next(iter(places), home.root)}; {_worktrees(len(trees))} followed."]
-    return Place(repository, now, (*told, *_notes(now, running)))
+    return FarmToOpen(repository, now, (*told, *_notes(now, running)))
 
 
 def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
@@ -115,7 +115,7 @@ def _begin(repository: Repository, paths: FarmPaths, home: Home) -> list[Path]:
     return [place for place in dict.fromkeys((home.root, *begun)) if place != repository.root]
 
 
-def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Place:
+def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> FarmToOpen:
     """A copy becomes a separate farm, with the same work and nothing running."""
     if (repository.root / ".git").is_file():
         raise AgentFarmError(
@@ -141,7 +141,9 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
             )
     store(paths.home, Home(repository.root, os.urandom(8).hex(), namespace_seen()))
     told = f"This is a copy of {home.root}: a farm of its own from here on, with {_worktrees(len(trees))}."
-    return Place(repository, paths, (told, "The original is left alone; af resume starts a builder here."))
+    return FarmToOpen(
+        repository, paths, (told, "The original is left alone; af resume starts a builder here.")
+    )
 
 
 def _worktrees(count: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_farm.consent import Request
+from agent_farm.consent import ConsentRequest
 from agent_farm.farm.farm import Farm
 from agent_farm.git.ignoring import exclude, ignored_files
 
@@ -45,7 +45,7 @@ class Preparation(Struct, frozen=True):
         return [*copied, *(Copy(self.source / name, worktree / name, "link") for name in self.links)]
 
 
-def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
+def preparation_of(farm: Farm, include: Sequence[ConsentRequest]) -> Preparation:
     """`include` are the files that name further copies. What is linked is not copied."""
     patterns = [*farm.settings.items("worktree.copy")]
     for request in include:

@@ -125,7 +125,7 @@ def remove_half_made_slots(farm: Farm) -> None:
         _remove_half_made(farm)
 
 
-class Held(Struct, frozen=True):
+class SlotContents(Struct, frozen=True):
     """What a slot contains: the files of a commit (if sparse, in some directories), and carried output."""
 
     commit: str
@@ -138,11 +138,11 @@ class Held(Struct, frozen=True):
         return narrow and set(self.carried) <= set(carried)
 
 
-def _wanted(farm: Farm) -> Held:
+def _wanted(farm: Farm) -> SlotContents:
     """What a spawn without options starts from."""
     commit, names = _base(farm), farm.settings.items("spawn.sparse")
     sparse = require_directories(farm, commit, names, "spawn.sparse")
-    return Held(commit, sparse, declared_output(farm, farm.settings.agreed("worktree.carry")))
+    return SlotContents(commit, sparse, declared_output(farm, farm.settings.agreed("worktree.carry")))
 
 
 def _base(farm: Farm) -> str:
@@ -150,7 +150,7 @@ def _base(farm: Farm) -> str:
     return farm.repository.resolve_commit(base) if base else farm.repository.head(farm.root).commit
 
 
-def _fill(farm: Farm, wanted: Held) -> None:
+def _fill(farm: Farm, wanted: SlotContents) -> None:
     settle_home(farm.repository)
     make_directory(pool_directory(farm))
     _remove_half_made(farm)
@@ -186,7 +186,7 @@ def planned(farm: Farm) -> Pool:
     return pool if not pool.size else _within_room(farm, pool, _wanted(farm))
 
 
-def _within_room(farm: Farm, pool: Pool, wanted: Held) -> Pool:
+def _within_room(farm: Farm, pool: Pool, wanted: SlotContents) -> Pool:
     if not pool.size or farm.settings.number("pool.size"):
         return pool
     each = tree_bytes(farm.repository, wanted.commit, wanted.sparse) + output_bytes(farm, wanted.carried)
@@ -245,12 +245,12 @@ def _remove_slot(farm: Farm, slot: Path) -> None:
     drop_registration(farm.repository, slot)
 
 
-def _ready(farm: Farm) -> dict[Path, Held]:
+def _ready(farm: Farm) -> dict[Path, SlotContents]:
     markers = sorted(pool_directory(farm).glob("*.ready")) if pool_directory(farm).is_dir() else []
     found = {}
     for marker in markers:
         slot = marker.with_suffix("")
-        held = load_if_whole(marker, Held) if slot.is_dir() else None
+        held = load_if_whole(marker, SlotContents) if slot.is_dir() else None
         if held is not None:
             found[slot] = held
     return found
@@ -260,13 +260,13 @@ def _lock(farm: Farm) -> Path:
     return farm.paths.locks / "pool.lock"
 
 
-def _store(farm: Farm, slot: Path, held: Held) -> None:
+def _store(farm: Farm, slot: Path, held: SlotContents) -> None:
     """Carry output into it, as far as that fits, and mark it as ready."""
     carried = held.carried and bring_output(farm, linked_tree(farm.repository, slot), held.carried)
     store(_marker(slot), replace(held, carried=carried))
 
 
-def _still_fits(farm: Farm, slot: Path, held: Held) -> bool:
+def _still_fits(farm: Farm, slot: Path, held: SlotContents) -> bool:
     """At another commit its output may be tracked, or not ignored."""
     return not held.carried or (
         held.carried == fitting_output(linked_tree(farm.repository, slot), held.carried)

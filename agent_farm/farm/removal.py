@@ -22,7 +22,7 @@ from agent_farm.farm.evidence import Evidence, tip_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
 from agent_farm.farm.tool_made import is_tool_made
-from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
+from agent_farm.farm.trash import Trashed, load_kept, new_place, store_kept, with_state
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree, linked_tree, main_checkout
@@ -62,7 +62,7 @@ class Leaving(Struct, frozen=True):
         return self.evidence.tree
 
 
-Found = dict[str, Kept | AgentFarmError | None]
+Found = dict[str, Trashed | AgentFarmError | None]
 
 
 def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
@@ -70,7 +70,7 @@ def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
 
     None, with nothing done, if one has changed since its evidence was gathered.
     """
-    begun = dict[str, Kept]()
+    begun = dict[str, Trashed]()
     found: Found = {}
     known = list(registrations(farm.repository.common_dir))
     try:
@@ -94,7 +94,7 @@ def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
                 _undo(farm, kept)
         raise
     for id, kept in begun.items():
-        if not isinstance(found[id], Kept):
+        if not isinstance(found[id], Trashed):
             try:
                 _undo(farm, kept)
             except (AgentFarmError, OSError) as error:
@@ -107,7 +107,7 @@ class _Seen(Struct, frozen=True):
     ignored: tuple[str, ...]
 
 
-def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
+def _look_again(farm: Farm, one: Leaving, kept: Trashed) -> _Seen | None:
     """None if it contains anything that was not there when the removal was allowed."""
     tree, evidence = linked_tree(farm.repository, kept.worktree), one.evidence
     clean = not evidence.untracked  # then one question also tells whether git ignores anything there
@@ -121,7 +121,7 @@ def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
     return _Seen(tree, tuple(path.rstrip("/") for path in ignored))
 
 
-def _decide(farm: Farm, seen: Mapping[str, tuple[Leaving, Kept, _Seen]]) -> Found:
+def _decide(farm: Farm, seen: Mapping[str, tuple[Leaving, Trashed, _Seen]]) -> Found:
     """Stores everything that a restore needs, and makes a ref for what git would forget."""
     trees = {
         id: LeavingTree(look.tree, kept.record.branch, [*filter(None, (one.evidence.head, one.evidence.tip))])
@@ -137,7 +137,7 @@ def _decide(farm: Farm, seen: Mapping[str, tuple[Leaving, Kept, _Seen]]) -> Foun
     return found
 
 
-def _record(farm: Farm, kept: Kept, look: _Seen, evidence: Evidence, lonely: Sequence[str]) -> Kept:
+def _record(farm: Farm, kept: Trashed, look: _Seen, evidence: Evidence, lonely: Sequence[str]) -> Trashed:
     tree, branch = look.tree, kept.record.branch
     commits = list(lonely)
     if evidence.tip and evidence.tip != evidence.head and kept.goes:
@@ -168,7 +168,7 @@ def _is_made_again(tree: BuilderTree, path: str) -> bool:
     return is_tool_made(tree.path, path) and not holds_repository(tree.path / path)
 
 
-def settle_removal(farm: Farm, kept: Kept) -> str:
+def settle_removal(farm: Farm, kept: Trashed) -> str:
     """Undo or complete an interrupted removal. The caller holds the builder's lock."""
     current = load_kept(kept.directory)
     if current is None:
@@ -183,12 +183,12 @@ def settle_removal(farm: Farm, kept: Kept) -> str:
     return f"the removal of {kept.record.id} is undone"
 
 
-def settle_alone(farm: Farm, kept: Kept) -> str:
+def settle_alone(farm: Farm, kept: Trashed) -> str:
     with lock_of(farm, kept.record.id):
         return settle_removal(farm, kept)
 
 
-def _undo(farm: Farm, kept: Kept) -> None:
+def _undo(farm: Farm, kept: Trashed) -> None:
     """Restore the builder; a removal that is already recorded is left to be completed."""
     current = load_kept(kept.directory)
     if current is not None and current.is_removed:
@@ -200,7 +200,7 @@ def _undo(farm: Farm, kept: Kept) -> None:
     shutil.rmtree(kept.directory)
 
 
-def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
+def finish(farm: Farm, removed: Sequence[Trashed]) -> dict[str, AgentFarmError]:
     """Everything that follows once removals are recorded; can be repeated after a crash.
 
     Returns what could not be finished, by builder.
@@ -229,7 +229,7 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
     return problems
 
 
-def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, AgentFarmError]]:
+def _let_go(farm: Farm, removed: Sequence[Trashed]) -> tuple[set[str], dict[str, AgentFarmError]]:
     """Detach HEADs, which keep the commits; returns the ids of builders whose branch is deleted.
 
     A branch is deleted if it is the builder's own, has not moved, and nobody has checked it out: this may be
@@ -259,7 +259,7 @@ def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, Ag
     return goes, problems
 
 
-def _let_one_go(farm: Farm, kept: Kept, goes: bool) -> bool:
+def _let_one_go(farm: Farm, kept: Trashed, goes: bool) -> bool:
     """Returns whether its branch is gone now."""
     try:
         let_go(farm.repository, [_detached(kept, goes)])
@@ -272,11 +272,11 @@ def _let_one_go(farm: Farm, kept: Kept, goes: bool) -> bool:
     return goes
 
 
-def _detached(kept: Kept, goes: bool) -> tuple[str, str | None, Sequence[str]]:
+def _detached(kept: Trashed, goes: bool) -> tuple[str, str | None, Sequence[str]]:
     return kept.admin, kept.head, [f"delete refs/heads/{kept.record.branch} {kept.tip}"] if goes else []
 
 
-def _require_gone(farm: Farm, removed: Sequence[Kept], goes: Collection[str]) -> dict[str, AgentFarmError]:
+def _require_gone(farm: Farm, removed: Sequence[Trashed], goes: Collection[str]) -> dict[str, AgentFarmError]:
     """Checks, instead of assuming, before anything reports "removed"."""
     records, problems = farm.registry.read(), dict[str, AgentFarmError]()
     branches = {f"refs/heads/{kept.record.branch}" for kept in removed if kept.record.id in goes}

@@ -17,7 +17,7 @@ from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
 from agent_farm.farm.own_events import note
-from agent_farm.farm.trash import Kept, list_kept, load_kept
+from agent_farm.farm.trash import Trashed, list_kept, load_kept
 from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.keeping import admin_of, adopt, attach, bring_back_branch, put_away, take_out
 from agent_farm.git.left_locks import drop_builders_locks
@@ -28,7 +28,7 @@ from agent_farm.ports import release_ports, reserve_ports
 _RESTORING = "restoring "
 
 
-def restore(farm: Farm, kept: Kept) -> BuilderRecord:
+def restore(farm: Farm, kept: Trashed) -> BuilderRecord:
     """The builder comes back as `stopped`; `af resume` continues its conversation."""
     id = kept.record.id
     with lock_of(farm, id):
@@ -65,7 +65,7 @@ def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
     return [f"{record.id}: its restore was cut short; it is finished"]
 
 
-def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
+def _announce(farm: Farm, kept: Trashed) -> BuilderRecord:
     """Record the intent first, so that a crash shows what was begun."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     with farm.registry.edit() as records:
@@ -90,7 +90,7 @@ def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
     return record
 
 
-def _require_free_branch(farm: Farm, kept: Kept, tip: str | None) -> None:
+def _require_free_branch(farm: Farm, kept: Trashed, tip: str | None) -> None:
     old = kept.record
     place = branch_checked_out_at(farm.repository, old.branch)
     if place is not None and os.path.realpath(place) != os.path.realpath(kept.worktree):
@@ -106,7 +106,7 @@ def _require_free_branch(farm: Farm, kept: Kept, tip: str | None) -> None:
         )
 
 
-def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = False) -> BuilderRecord:
+def _complete(farm: Farm, kept: Trashed, record: BuilderRecord, *, again: bool = False) -> BuilderRecord:
     """Each step can be repeated."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     if os.path.lexists(kept.worktree):
@@ -130,7 +130,7 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = Fa
     return record
 
 
-def _bring_back_branch(farm: Farm, kept: Kept, tree: BuilderTree) -> None:
+def _bring_back_branch(farm: Farm, kept: Trashed, tree: BuilderTree) -> None:
     """A branch that exists is at the same commit, or somebody has committed to it since."""
     now, branch = tree.checked_out(), kept.record.branch
     if now.branch is not None:  # done already
@@ -141,7 +141,7 @@ def _bring_back_branch(farm: Farm, kept: Kept, tree: BuilderTree) -> None:
         attach(tree, branch)
 
 
-def _undo(farm: Farm, kept: Kept, record: BuilderRecord) -> None:
+def _undo(farm: Farm, kept: Trashed, record: BuilderRecord) -> None:
     """Undo, back to the removal; once HEAD names the branch again, it can only be completed."""
     path = farm.paths.worktree(record.id)
     if not os.path.lexists(kept.worktree):

@@ -38,7 +38,7 @@ _Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 
 
-class Kept(Struct, frozen=True, forbid_unknown_fields=True):
+class Trashed(Struct, frozen=True, forbid_unknown_fields=True):
     """One removed builder. `admin` is the name of git's own directory about its worktree.
 
     `head` is the commit that was checked out, `attached` whether through the branch. `tip` is where the
@@ -81,20 +81,20 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{_REFS}/{self.record.id}/{self.epoch}"
 
 
-def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
+def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Trashed:
     """A directory for this removal; a second that is taken is moved on to the next free one."""
     make_directory(farm.paths.trash)
     note_time(farm.paths)
     epoch = int(time.time())
     while True:
-        kept = Kept(record, epoch, farm.paths.trash / f"{record.id}-{epoch}", admin)
+        kept = Trashed(record, epoch, farm.paths.trash / f"{record.id}-{epoch}", admin)
         epoch += 1
         with suppress(FileExistsError):
             kept.directory.mkdir(mode=0o700)
             return kept
 
 
-def store_kept(kept: Kept) -> None:
+def store_kept(kept: Trashed) -> None:
     """From here on, any other process can finish or undo the removal."""
     facts = structs.asdict(kept)
     del facts["record"], facts["directory"]
@@ -102,20 +102,20 @@ def store_kept(kept: Kept) -> None:
     store(kept.directory / "record.json", {**facts, "builder": builder}, version=_VERSION)
 
 
-def load_kept(directory: Path) -> Kept | None:
+def load_kept(directory: Path) -> Trashed | None:
     """None for a directory that is no removal, or that this `af` does not understand."""
     try:
         facts = load(directory / "record.json", dict[str, Any], version=_VERSION)
         builder = dict(facts.pop("builder", {}))
         record = record_from_json(str(builder.get("id")), builder, FarmPaths(directory.parents[2]))
-        kept = convert({**facts, "record": record, "directory": directory}, Kept)
+        kept = convert({**facts, "record": record, "directory": directory}, Trashed)
     except (ValueError, TypeError, DamagedFile, OSError):  # msgspec's errors are ValueErrors
         return None
     # A directory with another name is not ours to touch.
     return kept if directory.name == f"{record.id}-{kept.epoch}" and _is_sound(kept) else None
 
 
-def _is_sound(kept: Kept) -> bool:
+def _is_sound(kept: Trashed) -> bool:
     return (
         all(is_below(path) for path in (*kept.files, *kept.left_out))
         and kept.salvage in (None, kept.ref)
@@ -123,13 +123,13 @@ def _is_sound(kept: Kept) -> bool:
     )
 
 
-def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
+def list_kept(farm: Farm, id: str | None = None) -> list[Trashed]:
     """Removed builders, newest first."""
     found = [kept for kept in _all(farm) if kept.is_removed and (id is None or kept.record.id == id)]
     return sorted(found, key=lambda kept: kept.epoch, reverse=True)
 
 
-def begun_removals(farm: Farm, id: str | None = None) -> list[Kept]:
+def begun_removals(farm: Farm, id: str | None = None) -> list[Trashed]:
     """Interrupted removals, whose builder still has its record."""
     records = farm.registry.read()
     return [
@@ -139,14 +139,14 @@ def begun_removals(farm: Farm, id: str | None = None) -> list[Kept]:
     ]
 
 
-def _is_unfinished(kept: Kept, record: BuilderRecord | None) -> bool:
+def _is_unfinished(kept: Trashed, record: BuilderRecord | None) -> bool:
     if not kept.is_removed:
         return True
     same = record is not None and record.created_at == kept.record.created_at
     return same and record is not None and record.state != "creating" and kept.worktree.is_dir()
 
 
-def _all(farm: Farm) -> list[Kept]:
+def _all(farm: Farm) -> list[Trashed]:
     places = sorted(farm.paths.trash.glob("[!.]*/record.json"))
     return [kept for file in places if (kept := load_kept(file.parent)) is not None]
 
@@ -181,7 +181,7 @@ def set_aside(farm: Farm, id: str) -> Path:
 class Expired(Struct, frozen=True):
     """`gone` is deleted for good; `left` are paths that could not be deleted, `busy` what is in use."""
 
-    gone: tuple[Kept, ...]
+    gone: tuple[Trashed, ...]
     left: tuple[Path, ...] = ()
     busy: tuple[AgentFarmError, ...] = ()
 
@@ -189,7 +189,7 @@ class Expired(Struct, frozen=True):
 def expire(farm: Farm, age: float) -> Expired:
     """Delete for good what was removed at least `age` seconds ago."""
     limit = time.time() - age
-    gone, doomed, busy = list[Kept](), list[Path](), list[AgentFarmError]()
+    gone, doomed, busy = list[Trashed](), list[Path](), list[AgentFarmError]()
     cut_short = list(farm.paths.trash.glob(".*.deleting"))  # by a crash, or another process is at it
     # a second removal in the same second has a later epoch, and `0` includes it
     due = [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]
@@ -213,7 +213,7 @@ def expire(farm: Farm, age: float) -> Expired:
     return Expired(tuple(gone), tuple(left), tuple(busy))
 
 
-def _expire(farm: Farm, kept: Kept) -> Path:
+def _expire(farm: Farm, kept: Trashed) -> Path:
     """git's directory goes first: without it nothing can be restored, but what is left is still listed."""
     admin = admin_of(farm.repository, kept.admin, kept.worktree)
     if admin is not None:
@@ -248,7 +248,7 @@ def parse_age(text: str) -> float:
     return int(match[1]) * _SECONDS[match[2]]
 
 
-def with_state(kept: Kept, **facts: Any) -> Kept:
+def with_state(kept: Trashed, **facts: Any) -> Trashed:
     """Changes are stored at once."""
     changed = structs.replace(kept, **facts)
     store_kept(changed)

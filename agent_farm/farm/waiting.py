@@ -31,7 +31,7 @@ _NUDGE_SECONDS = 10.0
 _FORGOTTEN = r"(.+)-(\d+)\.md"  # not compiled at start: only a clean-up needs it
 
 
-class Order(Struct, frozen=True, forbid_unknown_fields=True):
+class QueuedSpawn(Struct, frozen=True, forbid_unknown_fields=True):
     """`request` is the requested spawn, `directory` where it was requested.
 
     `issue` is the issue as read then, `record` what the queue shows.
@@ -60,14 +60,14 @@ def store_order(
     """Written before the record: without a record, the order does not count."""
     make_directory(queue_directory(farm.paths))
     shown = stored_record(record, farm.paths)
-    store(_file(farm, record.id), Order(request, str(directory), prompt, issue, shown))
+    store(_file(farm, record.id), QueuedSpawn(request, str(directory), prompt, issue, shown))
     _write_prompt(farm, record.id, prompt)
 
 
-def load_order(farm: Farm, id: str) -> Order:
+def load_order(farm: Farm, id: str) -> QueuedSpawn:
     path = _file(farm, id)
     try:
-        return load(path, Order)
+        return load(path, QueuedSpawn)
     except FileNotFoundError:
         raise DamagedFile(f"The task of {id} is gone", why=f"There is no {path}.") from None
 

@@ -65,7 +65,7 @@ class Row(Struct, frozen=True):
     usage: Usage | None
 
 
-class Kept(Struct, frozen=True):
+class LastCheckpoint(Struct, frozen=True):
     """The last checkpoint fetched, made at `at`."""
 
     commit: ObjectName
@@ -105,7 +105,7 @@ class Placed(Struct, frozen=True):
     source: str | None = None
     row: Row | None = None
     term: int = 1
-    checkpoint: Kept | None = None
+    checkpoint: LastCheckpoint | None = None
     problem: str | None = None
     used: Used | None = None
 

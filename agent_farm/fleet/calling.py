@@ -31,7 +31,7 @@ from agent_farm.errors import (
     error_of,
 )
 from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine, Placed
-from agent_farm.git.other_machine import Line
+from agent_farm.git.other_machine import WayThere
 from agent_farm.launch import as_command
 from agent_farm.printable import printable
 from agent_farm.ssh import bounded_copy
@@ -153,9 +153,9 @@ def release_slot(book: Book, id: str, placed: Placed) -> None:
 
 
 def engine_of(cluster: Cluster) -> Engine:
-    from agent_farm.engine.held import Held  # few farms have a cluster
+    from agent_farm.engine.held import HeldEngine  # few farms have a cluster
 
-    return Held(cluster.address, cluster.tls)
+    return HeldEngine(cluster.address, cluster.tls)
 
 
 def slot_name(book: Book, id: str, term: int) -> str:
@@ -219,12 +219,12 @@ def _over_ssh(address: Address, program: str, message: bytes, seconds: float) ->
         raise
 
 
-def line_to(machine: Machine, *, most_bytes: int) -> Line:
+def line_to(machine: Machine, *, most_bytes: int) -> WayThere:
     """How git reaches the farm there, with a bound on what a fetch may bring."""
     address = address_of(machine)
     bounded = [sys.executable, "-I", "-S", bounded_copy.__file__, str(most_bytes)]
     ssh = shlex.join([*bounded, "ssh", *ssh_options(), "-T"])
-    return Line(address.destination, address.port, machine.place, ssh, most_bytes)
+    return WayThere(address.destination, address.port, machine.place, ssh, most_bytes)
 
 
 def terminal_argv(book: Book, host: str, *words: str, id: str) -> list[str]:

@@ -21,7 +21,7 @@ _MOST = "30"
 _LONGEST_BODY = 60_000  # GitHub takes 65,536 characters
 
 
-class Request(Struct, frozen=True):
+class PullRequestWanted(Struct, frozen=True):
     """`head` is the commit that the forge has of it, `into` the branch that it would be merged into."""
 
     number: int
@@ -31,7 +31,7 @@ class Request(Struct, frozen=True):
     into: str
 
 
-def requests_of(cli: ForgeCli, branch: str) -> list[Request]:
+def requests_of(cli: ForgeCli, branch: str) -> list[PullRequestWanted]:
     """Those of a branch of this repository, newest first; a fork's branch of the same name is left out."""
     what = f"look for pull requests of {branch}"
     if cli.name == "gh":
@@ -43,7 +43,7 @@ def requests_of(cli: ForgeCli, branch: str) -> list[Request]:
     return sorted(found, key=lambda one: -one.number)
 
 
-def request_numbered(cli: ForgeCli, number: int) -> Request:
+def request_numbered(cli: ForgeCli, number: int) -> PullRequestWanted:
     what = f"look at pull request {number}"
     if cli.name == "gh":
         return _request(cli, cli.ask("pr", "view", str(number), "--json", _FIELDS, what=what), what)
@@ -91,7 +91,7 @@ def _is_own(row: object) -> bool:
     return not row.get("isCrossRepository") and row.get("source_project_id") == row.get("target_project_id")
 
 
-def _request(cli: ForgeCli, row: object, what: str) -> Request:
+def _request(cli: ForgeCli, row: object, what: str) -> PullRequestWanted:
     facts = row if isinstance(row, dict) else {}
     number = facts.get("number", facts.get("iid"))
     state = _STATES.get(words_of(row, "state").lower())
@@ -101,7 +101,7 @@ def _request(cli: ForgeCli, row: object, what: str) -> Request:
         raise ForgeError(f"{cli.name} could not {what}", why="Its output is not a pull request.")
     into = words_of(row, "baseRefName") or words_of(row, "target_branch")
     is_address = url.startswith(("https://", "http://")) and url.isprintable() and " " not in url
-    return Request(number, url if is_address else "", state, head, into)
+    return PullRequestWanted(number, url if is_address else "", state, head, into)
 
 
 def _is_commit(text: str) -> bool:

@@ -33,7 +33,7 @@ _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
 _WHO = "agent-farm <agent-farm@localhost>"
 
 
-class Held(Struct, frozen=True):
+class TreeContents(Struct, frozen=True):
     """What a worktree holds: the trees of its files and of its index, the latter None if that is unmerged.
 
     `left_out` names files that are too large or cannot be read, nested repositories, and large files that
@@ -62,7 +62,7 @@ def checkpoint_ref(builder: str) -> str:
     return f"refs/agent-farm/checkpoint/{builder}"
 
 
-def hold_worktree(tree: BuilderTree, *, most_bytes: int, head: Head | None = None) -> Held:
+def hold_worktree(tree: BuilderTree, *, most_bytes: int, head: Head | None = None) -> TreeContents:
     """Store the trees in the repository, without ignored files. `head` saves a git process if it is known."""
     head = head or tree.head()
     try:
@@ -84,14 +84,14 @@ def _begin_anew(tree: BuilderTree) -> None:
         path.unlink(missing_ok=True)
 
 
-def _held(tree: BuilderTree, head: Head, most_bytes: int) -> Held:
+def _held(tree: BuilderTree, head: Head, most_bytes: int) -> TreeContents:
     own = {"GIT_INDEX_FILE": str(tree.git_dir / _OWN_INDEX)}
     seen = _start_from_index(tree)
     names = ("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
     listed = dict.fromkeys(paths_of(tree.run(*_PLAIN, *names, env=own)))
     left_out = tuple(path for path in listed if _is_left_out(tree.path / path, most_bytes))
     if seen.work and listed.keys() <= set(left_out) and seen.own == _mark(tree.git_dir / _OWN_INDEX):
-        return Held(head.commit, head.branch, seen.work, seen.staged, left_out)
+        return TreeContents(head.commit, head.branch, seen.work, seen.staged, left_out)
     budget = budget_of(tree)
     chosen = choose(tree, budget, [path for path in listed if path not in left_out])
     later = {*left_out, *chosen.waits}
@@ -103,7 +103,7 @@ def _held(tree: BuilderTree, head: Head, most_bytes: int) -> Held:
     work = tree.run(*_PLAIN, "write-tree", env=own).strip()
     store(tree.git_dir / _SEEN, replace(seen, own=_mark(tree.git_dir / _OWN_INDEX), work=work))
     unknown = (path for path in chosen.waits if path not in chosen.again)
-    return Held(head.commit, head.branch, work, seen.staged, (*left_out, *unknown))
+    return TreeContents(head.commit, head.branch, work, seen.staged, (*left_out, *unknown))
 
 
 def _is_left_out(path: Path, most_bytes: int) -> bool:
@@ -146,7 +146,7 @@ def _mark(index: Path) -> str:
 
 
 def store_checkpoint(
-    repository: Repository, ref: str, held: Held, tip: str | None, files: Mapping[str, bytes]
+    repository: Repository, ref: str, held: TreeContents, tip: str | None, files: Mapping[str, bytes]
 ) -> str:
     """Make the commit, and have `ref` name it."""
     parents = list(dict.fromkeys([held.head, *([tip] if tip else [])]))

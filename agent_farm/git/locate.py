@@ -29,7 +29,7 @@ _LONGEST = 1 << 20  # bytes of a file that others may have written
 _UNUSUAL = re.compile(rb"(?i)worktree|include|objectformat|refstorage|\bbare\b(?!\s*=\s*false\b)")
 
 
-class Place(Struct, frozen=True):
+class Location(Struct, frozen=True):
     """`git_dir` belongs to `root`, which in a bare repository is a linked worktree."""
 
     root: Path
@@ -39,14 +39,14 @@ class Place(Struct, frozen=True):
     git_dir: Path
 
 
-def locate(cwd: Path) -> Place:
+def locate(cwd: Path) -> Location:
     """The repository of `cwd`; AgentFarmError with the next command if a farm cannot be there."""
     place = _plain_place(cwd) or _asked_place(cwd)
     _require_own_farm(place)
     return place
 
 
-def _require_own_farm(place: Place) -> None:
+def _require_own_farm(place: Location) -> None:
     """Refuse another repository named by a builder's `.git`, which whoever works there may replace."""
     builders = place.checkout.parent
     if builders.name != WORKTREES_NAME or not os.path.lexists(builders.parent / ".git"):
@@ -59,7 +59,7 @@ def _require_own_farm(place: Place) -> None:
         )
 
 
-def _plain_place(cwd: Path) -> Place | None:
+def _plain_place(cwd: Path) -> Location | None:
     """What git would answer in an ordinary checkout of the user's own; None if git has to be asked."""
     here = Path(os.path.realpath(cwd))
     try:
@@ -82,7 +82,7 @@ def _plain_place(cwd: Path) -> Place | None:
     except OSError:
         return None
     prefix = os.path.relpath(here, top)
-    return Place(common.parent, common, top, "" if prefix == "." else prefix, common)
+    return Location(common.parent, common, top, "" if prefix == "." else prefix, common)
 
 
 def _private_directory(top: Path) -> Path | None:
@@ -110,7 +110,7 @@ def _is_ordinary(common: Path) -> bool:
     return _UNUSUAL.search(config) is None
 
 
-def _asked_place(cwd: Path) -> Place:
+def _asked_place(cwd: Path) -> Location:
     status, output, stderr = ask_git(
         cwd,
         "rev-parse",
@@ -130,21 +130,21 @@ def _asked_place(cwd: Path) -> Place:
     checkout, git_dir, common_dir = (Path(answer) for answer in answers[:3])
     prefix = answers[3].removesuffix("\n").rstrip("/")
     if _same(git_dir, common_dir):
-        return Place(checkout, common_dir, checkout, prefix, common_dir)
+        return Location(checkout, common_dir, checkout, prefix, common_dir)
     settings = _core_settings(common_dir)
     if _is_bare(settings):
         return _in_bare(common_dir, checkout, prefix)
-    return Place(_main_checkout(checkout, common_dir, settings), common_dir, checkout, prefix, common_dir)
+    return Location(_main_checkout(checkout, common_dir, settings), common_dir, checkout, prefix, common_dir)
 
 
 def _same(one: Path, other: Path) -> bool:
     return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
-def _in_bare(common_dir: Path, checkout: Path | None = None, prefix: str = "") -> Place:
+def _in_bare(common_dir: Path, checkout: Path | None = None, prefix: str = "") -> Location:
     home = home_worktree(common_dir)
     root = Path(os.path.realpath(home.tree))
-    return Place(root, common_dir, checkout or root, prefix, home.admin)
+    return Location(root, common_dir, checkout or root, prefix, home.admin)
 
 
 def _is_bare(settings: Mapping[str, str]) -> bool:
@@ -186,7 +186,7 @@ def _points_to(git_file: Path, git_dir: Path) -> bool:
     return target is not None and _same(target, git_dir)
 
 
-def _without_checkout(cwd: Path, stderr: str) -> Place:
+def _without_checkout(cwd: Path, stderr: str) -> Location:
     """In a bare repository, one of its worktrees; else the error that says why there is no checkout."""
     if "must be run in a work tree" not in stderr:
         _raise_no_place(cwd, stderr)

@@ -40,7 +40,7 @@ _SETTINGS = (
 )
 
 
-class Line(Struct, frozen=True):
+class WayThere(Struct, frozen=True):
     """How git reaches the machine: `ssh` is a command of fixed words, to which git appends its own."""
 
     destination: str
@@ -65,7 +65,11 @@ class Line(Struct, frozen=True):
 
 
 def _git(
-    repository: Repository, line: Line, *words: str, seconds: float, bounds: Mapping[str, str] | None = None
+    repository: Repository,
+    line: WayThere,
+    *words: str,
+    seconds: float,
+    bounds: Mapping[str, str] | None = None,
 ) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     env = {**line.environment, **(bounds or {})}
@@ -101,7 +105,7 @@ def too_much(machine: str) -> TooMuch:
     )
 
 
-def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
+def push_commits(repository: Repository, line: WayThere, refs: Mapping[str, str]) -> None:
     """Set refs there to these commits; only objects that the machine lacks travel."""
     pairs = (f"+{commit}:{ref}" for ref, commit in refs.items())
     words = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules", "--", line.url)
@@ -129,7 +133,7 @@ def coming_work_ref(builder: str) -> str:
     return f"{fetched_ref(builder)}@coming"
 
 
-def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
+def fetch_refs(repository: Repository, line: WayThere, refs: Mapping[str, str]) -> None:
     """Fetch their refs under the names given for them here; only objects missing here travel."""
     pairs = (f"+{theirs}:{ours}" for theirs, ours in refs.items())
     words = (

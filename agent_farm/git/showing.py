@@ -67,7 +67,7 @@ def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[
     return newest
 
 
-class Asked(Struct, frozen=True):
+class WorkRange(Struct, frozen=True):
     """The commits where work began and where it is; `bases` are names, some of which may mean nothing."""
 
     begun: str
@@ -75,7 +75,7 @@ class Asked(Struct, frozen=True):
     bases: tuple[str, ...]
 
 
-def starts_of_work(repository: Repository, asked: Sequence[Asked]) -> list[str]:
+def starts_of_work(repository: Repository, asked: Sequence[WorkRange]) -> list[str]:
     """`start_of_work` for many: one process, and three more if one of them has merged a base since."""
     own = _own_commits(repository, [one for one in asked if one.begun != one.tip])
     left = [one for one in asked if one.begun != one.tip and not _grew_in_place(one, own)]
@@ -83,20 +83,20 @@ def starts_of_work(repository: Repository, asked: Sequence[Asked]) -> list[str]:
     return [known.get(one, one.begun) for one in asked]
 
 
-def _own_commits(repository: Repository, asked: Sequence[Asked]) -> dict[str, list[str]]:
+def _own_commits(repository: Repository, asked: Sequence[WorkRange]) -> dict[str, list[str]]:
     """Commits that neither a base nor any commit where work began contains, with their parents."""
     tips = dict.fromkeys(one.tip for one in asked)
     outside = dict.fromkeys(name for one in asked for name in (one.begun, *one.bases))
     return parents_of(repository, tips, outside, "--ignore-missing") if tips else {}
 
 
-def _grew_in_place(one: Asked, own: Mapping[str, Sequence[str]]) -> bool:
+def _grew_in_place(one: WorkRange, own: Mapping[str, Sequence[str]]) -> bool:
     """Whether all of its own commits build on where it began: then it has merged no newer base."""
     mine = reachable(one.tip, own)
     return {parent for commit in mine for parent in own[commit]} - mine == {one.begun}
 
 
-def _starts(repository: Repository, asked: Sequence[Asked]) -> dict[Asked, str]:
+def _starts(repository: Repository, asked: Sequence[WorkRange]) -> dict[WorkRange, str]:
     """The start of each, found in one reading of the graph."""
     names = resolve_commits(repository, {name for one in asked for name in one.bases})
     bases = {one: tuple(dict.fromkeys(filter(None, map(names.get, one.bases)))) for one in asked}
@@ -111,7 +111,7 @@ def _starts(repository: Repository, asked: Sequence[Asked]) -> dict[Asked, str]:
 
 
 def _start(
-    one: Asked, above: Mapping[str, set[str]], parents: Mapping[str, Sequence[str]], oldest: Sequence[str]
+    one: WorkRange, above: Mapping[str, set[str]], parents: Mapping[str, Sequence[str]], oldest: Sequence[str]
 ) -> str | None:
     """None if the graph allows more than one answer."""
 

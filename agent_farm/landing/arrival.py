@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.trash import Kept, list_kept
+from agent_farm.farm.trash import Trashed, list_kept
 from agent_farm.git.changes import tree_state
 from agent_farm.git.landed import have_landed
 from agent_farm.git.remotes import upstreams_of
@@ -46,7 +46,7 @@ def _commit(farm: Farm, ref: str) -> str:
     return farm.repository.resolve_commit(ref)
 
 
-def _removed(farm: Farm, id: str) -> Kept | None:
+def _removed(farm: Farm, id: str) -> Trashed | None:
     return next((one for one in list_kept(farm) if one.record.id == id), None)
 
 

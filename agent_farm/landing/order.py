@@ -9,7 +9,7 @@ from msgspec import Struct
 _STEPS = 20_000  # of the exact search; if they are not enough, the order is good but may not be the best
 
 
-class Order(Struct, frozen=True):
+class LandingOrder(Struct, frozen=True):
     """`ids` in the order to land; those in `rework` will conflict when their turn comes."""
 
     ids: tuple[str, ...]
@@ -18,7 +18,7 @@ class Order(Struct, frozen=True):
 
 def landing_order(
     ids: Sequence[str], pairs: Collection[tuple[str, str]], blocked: Collection[str] = ()
-) -> Order:
+) -> LandingOrder:
     """`pairs` conflict with each other, `blocked` conflict with the branch they should land on.
 
     First comes a largest set without conflicts, in the given order; then the others, those that conflict with
@@ -31,7 +31,7 @@ def landing_order(
     free = _Search(beside).largest(frozenset(id for id in ids if id not in blocked))
     first = [id for id in ids if id in free]
     rest = sorted((id for id in ids if id not in free), key=lambda id: (len(beside[id]), ids.index(id)))
-    return Order((*first, *rest), tuple(rest))
+    return LandingOrder((*first, *rest), tuple(rest))
 
 
 class _Search:

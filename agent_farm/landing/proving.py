@@ -20,7 +20,7 @@ from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, start_of_work
 from agent_farm.landing.check_scripts import scripts_of
-from agent_farm.landing.flags import Asked, flags_of
+from agent_farm.landing.flags import TaskScope, flags_of
 from agent_farm.landing.verdicts import CheckResult, Reuse, verdict_of
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
@@ -121,7 +121,7 @@ def _flags(
     if len(diff) > _MOST_DIFF:
         return (Flag("too-large", "", 0, f"the diff has {len(diff)} characters, and was not searched"),)
     scripts = scripts_of(farm, target.commit, [check.command for check in checks])
-    return flags_of(diff, Asked(record.files, scripts))
+    return flags_of(diff, TaskScope(record.files, scripts))
 
 
 def _facts(result: CheckResult) -> CheckFacts:

@@ -38,7 +38,7 @@ class CheckOutput(Answer):
     text: str
 
 
-class Checked(Answer):
+class BuilderChecked(Answer):
     id: str
     state: ProofState
     reason: str | None
@@ -47,7 +47,7 @@ class Checked(Answer):
 
 
 class AllChecked(OfSeveral):
-    builders: tuple[Checked, ...]
+    builders: tuple[BuilderChecked, ...]
 
     @property
     def exit_code(self) -> int:
@@ -57,7 +57,7 @@ class AllChecked(OfSeveral):
 
 @in_parts(
     "Prove what builders have committed: run the checks on it, merged into its target",
-    gathered(AllChecked, builders=Checked, failed=Failure),
+    gathered(AllChecked, builders=BuilderChecked, failed=Failure),
     effect="changes",
     repeats=True,
     pool="check",
@@ -66,7 +66,7 @@ class AllChecked(OfSeveral):
     " not checked twice.",
     elsewhere="home",
 )
-def check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure]:
+def check(context: Context, request: CheckRequest) -> Iterator[BuilderChecked | Failure]:
     farm = context.farm
     chosen, unknown = choose_each(context, request.ids)
     yield from unknown
@@ -74,9 +74,11 @@ def check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure
     yield from each(chosen, partial(_one, context, request), alone=not unknown, otherwise="was not checked")
 
 
-def _one(context: Context, request: CheckRequest, record: BuilderRecord) -> Checked:
+def _one(context: Context, request: CheckRequest, record: BuilderRecord) -> BuilderChecked:
     proof = prove(context.farm, record, reuse="none" if request.again else "all")
-    return Checked(record.id, proof.state, proof.reason, proof, tuple(_output(proof, whole=request.log)))
+    return BuilderChecked(
+        record.id, proof.state, proof.reason, proof, tuple(_output(proof, whole=request.log))
+    )
 
 
 def _output(proof: Proof, *, whole: bool) -> Iterator[CheckOutput]:

@@ -166,7 +166,7 @@ def config_agree(context: Context, request: ConfigAgree) -> Agreed:
     return Agreed(tuple(Wish(one.origin, one.content, one.shown) for one in new))
 
 
-def all_requests(farm: Farm) -> list[consent.Request]:
+def all_requests(farm: Farm) -> list[consent.ConsentRequest]:
     """Everything the repository wants, approved or not.
 
     Files that cannot be read are left out; they are refused when they are used.
@@ -174,7 +174,7 @@ def all_requests(farm: Farm) -> list[consent.Request]:
     return [*farm.settings.asking(), *include_requests(farm), *_programs(farm), *_of_butlers(farm)]
 
 
-def _programs(farm: Farm) -> Iterator[consent.Request]:
+def _programs(farm: Farm) -> Iterator[consent.ConsentRequest]:
     with suppress(AgentFarmError):
         for name in adapter_names(farm.root):
             with suppress(AgentFarmError):
@@ -182,7 +182,7 @@ def _programs(farm: Farm) -> Iterator[consent.Request]:
                     yield program
 
 
-def _of_butlers(farm: Farm) -> Iterator[consent.Request]:
+def _of_butlers(farm: Farm) -> Iterator[consent.ConsentRequest]:
     for name in butler_names(farm.root):
         with suppress(AgentFarmError):
             butler = load_butler(farm.root, name)

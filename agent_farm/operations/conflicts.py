@@ -15,7 +15,7 @@ from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import Hunk, MergeResult, conflict_hunks, merge_results
 from agent_farm.git.snapshots import snapshot
-from agent_farm.landing.order import Order, landing_order
+from agent_farm.landing.order import LandingOrder, landing_order
 from agent_farm.operations.builders import SomeOrAll, choose_all
 from agent_farm.operations.declare import reads
 from agent_farm.operations.operation import Answer, Context, Request
@@ -117,7 +117,7 @@ def _with_names(text: str, one: str, other: str) -> str:
     return "\n".join([f"<<<<<<< {one}", *lines, f">>>>>>> {other}"])
 
 
-def _order(records: Sequence[BuilderRecord], conflicts: Sequence[tuple[_Pair, MergeResult]]) -> Order:
+def _order(records: Sequence[BuilderRecord], conflicts: Sequence[tuple[_Pair, MergeResult]]) -> LandingOrder:
     """A base is not a builder: work that conflicts with it needs rework first."""
     ids = [record.id for record in records]
     names = [_names(pair) for pair, _ in conflicts]

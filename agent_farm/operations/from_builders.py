@@ -65,7 +65,7 @@ class AskArchitect(Request):
     question: Annotated[str, Meta(description="The question")]
 
 
-class Asked(Answer):
+class QuestionAsked(Answer):
     asked: str
     next: Annotated[str, Meta(description="What to do until the answer comes")] = _NEXT
 
@@ -77,12 +77,12 @@ class Asked(Answer):
     pool="report",
     details="Returns at once; end your turn, the answer comes as your next message.",
 )
-def ask_architect(context: Context, request: AskArchitect) -> Asked:
+def ask_architect(context: Context, request: AskArchitect) -> QuestionAsked:
     """The builder then waits for the answer, which comes as a message (`af send`)."""
     if not request.question.strip():
         raise UsageError("The question is empty")
     _record(context, QUESTION, "waiting", request.question)
-    return Asked(request.question)
+    return QuestionAsked(request.question)
 
 
 def _record(context: Context, event: str, state: str, reason: str) -> None:

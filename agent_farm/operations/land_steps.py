@@ -18,7 +18,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.submissions import was_submitted
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.divergence import commit_trees
-from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
+from agent_farm.landing.train.driving import Came, Event, GroupChecked, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Queue, Returned, Store, found_present, returned
 from agent_farm.landing.train.line import Check as CheckStep
@@ -114,7 +114,7 @@ def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
     elif isinstance(event, CheckStep):
         what = ", ".join(event.group) or "the branch itself"
         context.tell(f"Checking {what}{' once more' if event.again else ''}")
-    elif isinstance(event, Checked):
+    elif isinstance(event, GroupChecked):
         context.tell("  green" if event.green else "  red")
     elif isinstance(event, Moved):
         context.tell(f"Somebody has committed; continuing from {event.head[:12]}")

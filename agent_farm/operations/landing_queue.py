@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from agent_farm.landing.train.landing_journal import Queue, Returned
-from agent_farm.landing.train.line import Check, Line, next_step, order_of, with_green
+from agent_farm.landing.train.line import Check, LandingLine, next_step, order_of, with_green
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer
 
@@ -92,7 +92,7 @@ def shown(queue: Queue, state: str) -> LandingQueue:
     )
 
 
-def _groups(line: Line) -> tuple[tuple[str, ...], ...]:
+def _groups(line: LandingLine) -> tuple[tuple[str, ...], ...]:
     found = []
     line = structs.replace(line, held=())
     while isinstance(step := next_step(line), Check) and step.group:

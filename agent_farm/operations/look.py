@@ -66,18 +66,18 @@ class OneBuilder(Request):
     id: BuilderId
 
 
-class Place(Answer):
+class WorktreePath(Answer):
     id: str
     path: str
 
 
 @reads("Print the absolute path of a builder's worktree")
-def path(context: Context, request: OneBuilder) -> Place:
+def path(context: Context, request: OneBuilder) -> WorktreePath:
     record = choose(context, request.id)
-    return Place(id=record.id, path=record.worktree)
+    return WorktreePath(id=record.id, path=record.worktree)
 
 
-class Told(Answer):
+class PromptShown(Answer):
     """`prompt` and `role` are null if it was started without one."""
 
     id: str
@@ -86,10 +86,10 @@ class Told(Answer):
 
 
 @reads("Show the prompt and the role that a builder was started with", elsewhere="there")
-def prompt(context: Context, request: OneBuilder) -> Told:
+def prompt(context: Context, request: OneBuilder) -> PromptShown:
     record = choose(context, request.id)
     run = context.farm.run(record.id)
-    return Told(id=record.id, prompt=_text_of(run.prompt), role=_text_of(run.role))
+    return PromptShown(id=record.id, prompt=_text_of(run.prompt), role=_text_of(run.role))
 
 
 def _text_of(file: Path) -> str | None:

@@ -47,7 +47,7 @@ class Chosen(Answer):
     ids: tuple[str, ...]
 
 
-class Kept(Answer):
+class NotRemoved(Answer):
     """A builder that landed but was not removed, and why."""
 
     id: str
@@ -66,14 +66,14 @@ class AllMerged(Answer):
     failed: Failure | None = None
     not_tried: tuple[str, ...] = ()
     removed: tuple[Removal, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[NotRemoved, ...] = ()
 
     @property
     def exit_code(self) -> int:
         return self.failed.error.exit_code if self.failed else 0
 
 
-Part = Chosen | Merged | Removal | Kept | Failure
+Part = Chosen | Merged | Removal | NotRemoved | Failure
 
 
 def _collect(parts: Sequence[Part]) -> AllMerged:
@@ -86,7 +86,7 @@ def _collect(parts: Sequence[Part]) -> AllMerged:
         failed=failed,
         not_tried=tuple(id for id in chosen if id not in told),
         removed=tuple(part for part in parts if isinstance(part, Removal)),
-        kept=tuple(part for part in parts if isinstance(part, Kept)),
+        kept=tuple(part for part in parts if isinstance(part, NotRemoved)),
     )
 
 
@@ -160,16 +160,16 @@ def _next(farm: Farm, landed: Merged) -> str:
     return as_command("af", "prune", *([] if one.status.is_finished else ["--stop"]), landed.id)
 
 
-def _remove(context: Context, landed: Merged) -> Removal | Kept:
+def _remove(context: Context, landed: Merged) -> Removal | NotRemoved:
     """Remove it, unless something stands against that; then it stays as it was."""
     if landed.left_behind:
-        return Kept(landed.id, "some of its work is not committed", _commit(landed.id))
+        return NotRemoved(landed.id, "some of its work is not committed", _commit(landed.id))
     try:
         found = remove_decided(context, context.farm.require_exact(landed.id), RemoveDecided(landed.id))
     except Unreachable as error:
-        return Kept(landed.id, error.sentence, f"af status {landed.id}", certain=not error.began)
+        return NotRemoved(landed.id, error.sentence, f"af status {landed.id}", certain=not error.began)
     except AgentFarmError as error:
-        return Kept(landed.id, error.why or error.what, error.hint, error.evidence)
+        return NotRemoved(landed.id, error.why or error.what, error.hint, error.evidence)
     assert isinstance(found, Removal)
     return found
 

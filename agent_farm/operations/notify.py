@@ -22,7 +22,7 @@ class Notify(Request):
     yes: Yes = False
 
 
-class Told(Answer):
+class TargetTold(Answer):
     """`problem` says why nobody can have noticed it; null if it arrived."""
 
     target: str
@@ -30,7 +30,7 @@ class Told(Answer):
 
 
 class AllTold(Answer):
-    targets: tuple[Told, ...]
+    targets: tuple[TargetTold, ...]
 
     @property
     def exit_code(self) -> int:
@@ -39,11 +39,11 @@ class AllTold(Answer):
 
 @in_parts(
     "Send a message to all targets of notify.to, to see that it arrives",
-    gathered(AllTold, targets=Told),
+    gathered(AllTold, targets=TargetTold),
     effect="changes",
     outside=True,
 )
-def notify(context: Context, request: Notify) -> Iterator[Told]:
+def notify(context: Context, request: Notify) -> Iterator[TargetTold]:
     farm = context.farm
     wanted = farm.settings.requests(("notify.to",))
     require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
@@ -56,6 +56,6 @@ def notify(context: Context, request: Notify) -> Iterator[Told]:
         try:
             tell(target, facts, farm=farm.paths.name, tmux=tmux)
         except NotTold as error:
-            yield Told(shown_target(target), str(error))
+            yield TargetTold(shown_target(target), str(error))
         else:
-            yield Told(shown_target(target))
+            yield TargetTold(shown_target(target))

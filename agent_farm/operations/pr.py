@@ -18,8 +18,13 @@ from agent_farm.farm.listing import list_builders
 from agent_farm.farm.locks import hold
 from agent_farm.farm.own_events import note
 from agent_farm.forge.forge_cli import ForgeCli, choose_forge
-from agent_farm.forge.pull_requests import Request as ForgeRequest
-from agent_farm.forge.pull_requests import open_request, request_numbered, requests_of, update_request
+from agent_farm.forge.pull_requests import (
+    PullRequestWanted,
+    open_request,
+    request_numbered,
+    requests_of,
+    update_request,
+)
 from agent_farm.git.checkout import checkout_at
 from agent_farm.git.entries import changes_between
 from agent_farm.git.landing_hooks import find_hooks
@@ -42,7 +47,7 @@ class PrRefresh(Request):
     ids: BuilderIds = ()
 
 
-class Asked(Answer):
+class PullRequestMade(Answer):
     """`did`: opened, updated, or none if the forge has merged or closed exactly this commit already.
 
     `left_behind` lists uncommitted files, which are not in it.
@@ -55,10 +60,10 @@ class Asked(Answer):
 
 
 class AllAsked(OfSeveral):
-    pull_requests: tuple[Asked, ...]
+    pull_requests: tuple[PullRequestMade, ...]
 
 
-_collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
+_collect = gathered(AllAsked, pull_requests=PullRequestMade, failed=Failure)
 
 
 @in_parts(
@@ -72,14 +77,14 @@ _collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
     " else pushed to the branch are never overwritten.",
     elsewhere="home",
 )
-def pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
+def pr(context: Context, request: Pr) -> Iterator[PullRequestMade | Failure]:
     chosen, unknown = choose_each(context, request.ids)
     yield from unknown
     act = partial(_ask, context, request)
     yield from each(chosen, act, alone=not unknown, otherwise="has no pull request")
 
 
-def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
+def _ask(context: Context, request: Pr, record: BuilderRecord) -> PullRequestMade:
     """Holds the builder's lock, because two at once would open two pull requests."""
     farm = context.farm
     with hold(farm, record.id) as record:
@@ -109,7 +114,7 @@ def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
             time.time(),
         )
         if open_one is None and ended is not None:
-            return Asked(record.id, "none", _kept(farm, record, blank, ended), found.left_behind)
+            return PullRequestMade(record.id, "none", _kept(farm, record, blank, ended), found.left_behind)
         context.tell(f"Pushing {branch} to {remote}")
         pushed = _push(farm, record, blank, tip)
         title = found.work.subject.partition("\n")[0]
@@ -120,7 +125,7 @@ def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
             raise AgentFarmError(f"{cli.name} finds no open pull request of {branch} after opening one")
         kept = _kept(farm, record, structs.replace(blank, pushed=pushed), one)
         note(farm, record, "pull-request", kept.url)
-        return Asked(record.id, "updated" if open_one else "opened", kept, found.left_behind)
+        return PullRequestMade(record.id, "updated" if open_one else "opened", kept, found.left_behind)
 
 
 def _require_work(record: BuilderRecord, found: FoundWork) -> None:
@@ -179,7 +184,14 @@ def _push(farm: Farm, record: BuilderRecord, intent: PullRequest, tip: str) -> t
 
 
 def _write(
-    cli: ForgeCli, found: ForgeRequest | None, branch: str, into: str, title: str, body: str, *, draft: bool
+    cli: ForgeCli,
+    found: PullRequestWanted | None,
+    branch: str,
+    into: str,
+    title: str,
+    body: str,
+    *,
+    draft: bool,
 ) -> None:
     if found is None:
         open_request(cli, branch, into, title, body, draft=draft)
@@ -187,7 +199,7 @@ def _write(
         update_request(cli, found.number, title, body)
 
 
-def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRequest) -> PullRequest:
+def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: PullRequestWanted) -> PullRequest:
     now = structs.replace(
         before,
         number=found.number,
@@ -211,7 +223,7 @@ def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRe
     details="Work that was merged there, even squashed, counts as landed if no commit was made since.",
     elsewhere="fetched",
 )
-def pr_refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
+def pr_refresh(context: Context, request: PrRefresh) -> Iterator[PullRequestMade | Failure]:
     farm = context.farm
     records, unknown = choose_each_or_all(context, request.ids)
     yield from unknown
@@ -220,10 +232,10 @@ def pr_refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure
     yield from each(asked, partial(_look, farm, known), alone=bool(request.ids) and not unknown)
 
 
-def _look(farm: Farm, known: dict[str, PullRequest | None], record: BuilderRecord) -> Asked:
+def _look(farm: Farm, known: dict[str, PullRequest | None], record: BuilderRecord) -> PullRequestMade:
     before = known[record.id]
     if before is None or before.number is None:
         raise NotFound(f"{record.id} has no pull request", hint=as_command("af", "pr", record.id))
     found = request_numbered(_forge_of(farm, before.base), before.number)
     with hold(farm, record.id):
-        return Asked(record.id, "looked", _kept(farm, record, before, found))
+        return PullRequestMade(record.id, "looked", _kept(farm, record, before, found))

@@ -14,7 +14,7 @@ from agent_farm.farm.evidence import Evidence, gather
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, check, prune_several
 from agent_farm.farm.listing import read_statuses
-from agent_farm.farm.trash import Kept
+from agent_farm.farm.trash import Trashed
 from agent_farm.git.changes import TreeState
 from agent_farm.landing.arrival import arrived_base
 from agent_farm.landing.marks import left_claimed, mark_landed
@@ -62,7 +62,7 @@ class Removal(Answer):
     place: str
 
     @classmethod
-    def of(cls, kept: Kept, **more: str) -> Self:
+    def of(cls, kept: Trashed, **more: str) -> Self:
         return cls(
             id=kept.record.id,
             epoch=kept.epoch,
@@ -145,7 +145,7 @@ def prune(context: Context, request: Prune) -> Iterator[Part]:
     home = [record for record in others if record.source is not None and _has_landed(farm, record)]
     removed = prune_several(farm, [record.id for record in others], waived, seen)
     yield from told(
-        ((id, Removal.of(one) if isinstance(one, Kept) else one) for id, one in removed), alone=alone
+        ((id, Removal.of(one) if isinstance(one, Trashed) else one) for id, one in removed), alone=alone
     )
     for record in home:
         for marked in mark_landed(farm, record):

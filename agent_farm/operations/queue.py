@@ -18,7 +18,7 @@ from agent_farm.errors import AgentFarmError, DamagedFile, NoRoom, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import (
-    Order,
+    QueuedSpawn,
     drop_stale_orders,
     has_room,
     in_order,
@@ -160,7 +160,7 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     return make_builder(own, preflight(there, request, issue), record)
 
 
-def _issue_of(order: Order) -> Issue | None:
+def _issue_of(order: QueuedSpawn) -> Issue | None:
     if order.issue is None:
         return None
     return convert(order.issue, Issue)

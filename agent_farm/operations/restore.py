@@ -10,7 +10,7 @@ from agent_farm.builders.config import BuilderType
 from agent_farm.errors import NotFound, nearest
 from agent_farm.farm import restoring
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.trash import Kept, list_kept
+from agent_farm.farm.trash import Trashed, list_kept
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.operation import Answer, Context, Request
@@ -42,7 +42,7 @@ def restore(context: Context, request: Restore) -> Restored:
     return Restored(show_builder(farm, record.id))
 
 
-def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
+def _find(farm: Farm, id: str, epoch: int | None) -> Trashed:
     """The newest removal of that builder, or the one at `epoch`."""
     found = list_kept(farm, id)
     if epoch is not None:

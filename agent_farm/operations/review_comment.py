@@ -17,7 +17,7 @@ from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept, no_such_file
 from agent_farm.operations.send import Delivered, Send, send
 from agent_farm.review.diff_as_read import files_read
-from agent_farm.review.kept import Comment, Kept, Side, load_kept
+from agent_farm.review.kept import Comment, KeptReview, Side, load_kept
 from agent_farm.review.rounds import Result
 
 _MOST_QUOTED = 6
@@ -47,7 +47,7 @@ def review_comment(context: Context, request: ReviewComment) -> ReviewKept:
     if len(request.text) > _MOST_COMMENT:
         raise UsageError(f"A comment can have up to {_MOST_COMMENT} characters")
 
-    def change(result: Result, kept: Kept) -> Kept:
+    def change(result: Result, kept: KeptReview) -> KeptReview:
         if request.number is None:
             return structs.replace(kept, comments=(*kept.comments, _new(request, result, kept)))
         before = next((one for one in kept.comments if one.number == request.number), None)
@@ -62,7 +62,7 @@ def review_comment(context: Context, request: ReviewComment) -> ReviewKept:
     return change_kept(context.farm, choose(context, request.id), request.tip, change)
 
 
-def _new(request: ReviewComment, result: Result, kept: Kept) -> Comment:
+def _new(request: ReviewComment, result: Result, kept: KeptReview) -> Comment:
     if not request.text.strip():
         raise UsageError("The comment is empty")
     number = max((one.number for one in kept.comments), default=0) + 1
@@ -144,7 +144,9 @@ def send_drafts(context: Context, record: BuilderRecord) -> ReviewSent:
     return ReviewSent(record.id, text, delivery, after.comments)
 
 
-def _with(kept: Kept, before: str, now: Literal["draft", "sending", "submitted", "unconfirmed"]) -> Kept:
+def _with(
+    kept: KeptReview, before: str, now: Literal["draft", "sending", "submitted", "unconfirmed"]
+) -> KeptReview:
     comments = (
         structs.replace(one, delivery=now) if one.delivery == before else one for one in kept.comments
     )

@@ -23,7 +23,7 @@ from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_comment import ReviewSent, send_drafts
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept
 from agent_farm.review.diff_as_read import files_read
-from agent_farm.review.kept import Comment, Decision, Kept
+from agent_farm.review.kept import Comment, Decision, KeptReview
 from agent_farm.review.marking import marked
 from agent_farm.review.rounds import Result, carried_marks
 
@@ -78,7 +78,7 @@ def review_decide(context: Context, request: ReviewDecide) -> Iterator[Part | Re
 def _decided(
     farm: Farm, record: BuilderRecord, request: ReviewDecide, word: Literal["approved", "rejected"]
 ) -> ReviewKept:
-    def change(result: Result, kept: Kept) -> Kept:
+    def change(result: Result, kept: KeptReview) -> KeptReview:
         decision = Decision(word, result.round.tip, time.time(), request.reason)
         marks = marked(result.files, files_read(result.files, result.marks), result.marks)
         if word == "rejected":
@@ -130,7 +130,7 @@ def _approved(
 def _undone(farm: Farm, record: BuilderRecord) -> ReviewDecided:
     done: list[str] = []
 
-    def change(result: Result, kept: Kept) -> Kept:
+    def change(result: Result, kept: KeptReview) -> KeptReview:
         if not kept.past:
             raise AgentFarmError(f"There is nothing to undo in the review of {record.id}")
         *past, last = kept.past

@@ -19,7 +19,7 @@ from agent_farm.operations.declare import acts
 from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import FileRead, counted, files_read
-from agent_farm.review.kept import Comment, Decision, Kept
+from agent_farm.review.kept import Comment, Decision, KeptReview
 from agent_farm.review.marking import marked
 from agent_farm.review.rounds import Result
 
@@ -59,7 +59,7 @@ def review_mark(context: Context, request: ReviewMark) -> ReviewKept:
     if request.hunk and not request.file:
         raise UsageError("A hunk needs a file", why="Name the file as well.")
 
-    def change(result: Result, kept: Kept) -> Kept:
+    def change(result: Result, kept: KeptReview) -> KeptReview:
         shown = files_read(result.files, result.marks)
         _require_there(request, shown)
         marks = marked(
@@ -90,7 +90,7 @@ def no_such_file(id: str, path: str) -> NotFound:
 
 
 def change_kept(
-    farm: Farm, record: BuilderRecord, tip: str | None, change: Callable[[Result, Kept], Kept]
+    farm: Farm, record: BuilderRecord, tip: str | None, change: Callable[[Result, KeptReview], KeptReview]
 ) -> ReviewKept:
     """Apply `change` under the lock of the review, with marks and comments moved to this round."""
     with file_lock(farm.paths.review_lock(record.id)):
@@ -101,7 +101,7 @@ def change_kept(
     return shown_kept(result, kept)
 
 
-def shown_kept(result: Result, kept: Kept) -> ReviewKept:
+def shown_kept(result: Result, kept: KeptReview) -> ReviewKept:
     marks = kept.marks or result.marks
     current = kept.decision and kept.decision.tip == result.round.tip
     return ReviewKept(

@@ -43,7 +43,7 @@ class RuntimesCheck(Request):
     yes: Yes = False
 
 
-class Checked(Answer):
+class RuntimeChecked(Answer):
     name: str
     good: bool
     findings: tuple[Finding, ...]
@@ -60,7 +60,7 @@ class Checked(Answer):
     details="The model is asked to call the server's only tool, and then something else in the same"
     " conversation, so this uses the account that the runtime is logged in with.",
 )
-def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
+def runtimes_check(context: Context, request: RuntimesCheck) -> RuntimeChecked:
     farm = context.farm_if_there
     adapter = require_adapter(request.name, farm.root if farm else None, command="af runtimes check")
     if farm:
@@ -74,7 +74,7 @@ def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
         command=shlex.split(own.command) if own and own.command else None,
         model=require_model(own.model) if own else None,
     )
-    return Checked(request.name, all(one.good for one in findings), findings)
+    return RuntimeChecked(request.name, all(one.good for one in findings), findings)
 
 
 def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:

@@ -33,7 +33,7 @@ class OneKey(Request):
     butler: OfButler = None
 
 
-class Kept(Answer):
+class KeptValue(Answer):
     """`revision` is 0, and `value` null, if nothing is kept. No revision is used twice."""
 
     key: str
@@ -42,9 +42,9 @@ class Kept(Answer):
 
 
 @reads("Read what is kept under a key, and its revision", pool="state", who=EVERYBODY)
-def state_get(context: Context, request: OneKey) -> Kept:
+def state_get(context: Context, request: OneKey) -> KeptValue:
     value, revision = _store(context, request.butler).read(request.key)
-    return Kept(request.key, value, revision)
+    return KeptValue(request.key, value, revision)
 
 
 class StateSet(Request):
@@ -61,10 +61,10 @@ class StateSet(Request):
     pool="state",
     details="With if_revision, only if nobody has changed it since.",
 )
-def state_set(context: Context, request: StateSet) -> Kept:
+def state_set(context: Context, request: StateSet) -> KeptValue:
     store = _store(context, request.butler)
     revision = store.set(request.key, request.value, if_revision=request.if_revision)
-    return Kept(request.key, request.value, revision)
+    return KeptValue(request.key, request.value, revision)
 
 
 class StateList(Request):

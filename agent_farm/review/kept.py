@@ -101,7 +101,7 @@ class Past(Struct, frozen=True):
     decision: Decision | None
 
 
-class Kept(Struct, frozen=True):
+class KeptReview(Struct, frozen=True):
     marks: Marks | None = None
     comments: tuple[Comment, ...] = ()
     decision: Decision | None = None
@@ -117,18 +117,18 @@ class Kept(Struct, frozen=True):
         named = {one.path for one in self.comments if one.path}
         return named | {*self.marks.added, *self.marks.removed} if self.marks else named
 
-    def after(self, done: str, **changed: object) -> Kept:
+    def after(self, done: str, **changed: object) -> KeptReview:
         """The changed review, in which `done` can be undone."""
         past = (*self.past, Past(done, self.marks, self.decision))[-MOST_PAST:]
         return structs.replace(self, past=past, **changed)
 
 
-def load_kept(file: Path) -> Kept:
+def load_kept(file: Path) -> KeptReview:
     """A file that cannot be read is refused by name, because it holds what a person said."""
     try:
-        found = load(file, Kept)
+        found = load(file, KeptReview)
     except FileNotFoundError:
-        return Kept()
+        return KeptReview()
     marks = [found.marks, *(one.marks for one in found.past)]
     if not all(map(is_below, found.paths)) or not all(_are_lines(one) for one in marks if one):
         raise damaged(file, "It names lines that do not exist.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from agent_farm.landing.flags.parsed_diff import FileChange, Hunk, Line
+from agent_farm.landing.flags.parsed_diff import DiffLine, FileChange, Hunk
 from agent_farm.review.kept import runs
 
 _LEAST_LINES, _LEAST_LETTERS = 3, 30  # shorter runs of lines are often equal by chance
@@ -26,7 +26,7 @@ def moved_lines(files: Sequence[FileChange]) -> dict[Place, str]:
     put = [run for file in files for run in _runs(file, "+")]
     if sum(len(lines) for _, lines in (*out, *put)) > _MOST_LINES:
         return {}
-    starts: dict[str, list[tuple[str, list[Line], int]]] = {}
+    starts: dict[str, list[tuple[str, list[DiffLine], int]]] = {}
     for path, lines in out:
         for at, line in enumerate(lines):
             starts.setdefault(line.text, []).append((path, lines, at))
@@ -49,12 +49,14 @@ def moved_lines(files: Sequence[FileChange]) -> dict[Place, str]:
     return found
 
 
-def _runs(file: FileChange, sign: str) -> Iterator[tuple[str, list[Line]]]:
+def _runs(file: FileChange, sign: str) -> Iterator[tuple[str, list[DiffLine]]]:
     path, lines = (file.former, file.removed) if sign == "-" else (file.path, file.added)
     return ((path, run) for run in runs(lines, lambda line: line.number))
 
 
-def _match(lines: list[Line], at: int, path: str, other: list[Line], there: int) -> tuple[int, str, int]:
+def _match(
+    lines: list[DiffLine], at: int, path: str, other: list[DiffLine], there: int
+) -> tuple[int, str, int]:
     length = 0
     while (
         at + length < len(lines)
@@ -65,7 +67,7 @@ def _match(lines: list[Line], at: int, path: str, other: list[Line], there: int)
     return length, path, other[there].number
 
 
-def _is_enough(lines: Sequence[Line]) -> bool:
+def _is_enough(lines: Sequence[DiffLine]) -> bool:
     letters = sum(char.isalnum() for line in lines for char in line.text)
     return sum(bool(line.text.strip()) for line in lines) >= _LEAST_LINES and letters >= _LEAST_LETTERS
 

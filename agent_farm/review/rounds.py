@@ -18,9 +18,9 @@ from agent_farm.git.divergence import resolve_trees
 from agent_farm.git.patches import Patch, patches_of
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
-from agent_farm.git.showing import Asked, starts_of_work
+from agent_farm.git.showing import WorkRange, starts_of_work
 from agent_farm.landing.flags.parsed_diff import FileChange, parse_diff
-from agent_farm.review.kept import Comment, Kept, Marks, Round, load_kept
+from agent_farm.review.kept import Comment, KeptReview, Marks, Round, load_kept
 from agent_farm.review.line_map import TreeMap
 from agent_farm.review.next_round import Step
 
@@ -36,7 +36,7 @@ class Result:
     round: Round
     branch: str | None
     files: tuple[FileChange, ...] = field(repr=False)
-    kept: Kept = field(repr=False)
+    kept: KeptReview = field(repr=False)
     marks: Marks = field(repr=False)
     comments: tuple[Comment, ...]
     lost: bool
@@ -74,7 +74,7 @@ def heads_of(farm: Farm, records: Sequence[BuilderRecord]) -> Heads:
 
 def results_of(farm: Farm, heads: Heads, tip: str | None = None) -> list[Result | Trouble]:
     """What each builder has committed, up to `tip` if that is given."""
-    kept: dict[str, Kept] = {}
+    kept: dict[str, KeptReview] = {}
     trouble = dict(heads.trouble)
     rounds, trees = _rounds(farm, heads, {id: tip or one.name for id, one in heads.of.items()}, trouble)
     for id in rounds:
@@ -103,11 +103,11 @@ def _rounds(
     questions[None] = partial(resolve_trees, farm.repository, [*names.values(), *begun])
     answers = all_at_once(questions)
     known: dict[str, tuple[str, str]] = answers[None]
-    asked: dict[str, Asked] = {}
+    asked: dict[str, WorkRange] = {}
     for record in records:
         first, tip = known.get(record.base_commit), known.get(names[record.id])
         if first and tip:
-            asked[record.id] = Asked(first[0], tip[0], answers[record.base].refs)
+            asked[record.id] = WorkRange(first[0], tip[0], answers[record.base].refs)
         else:
             name = names[record.id] if first else record.base_commit
             trouble[record.id] = NotFound(f"{record.id} has no commit {name}", hint="af doctor")
@@ -122,7 +122,7 @@ Steps = dict[str, Step | None]
 def compared(
     repository: Repository,
     rounds: Mapping[str, Round],
-    kept: Mapping[str, Kept],
+    kept: Mapping[str, KeptReview],
     trees: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, tuple[FileChange, ...]], Steps]:
     """What each round changes, and the step from the round that was read: None if git no longer has that.
@@ -170,7 +170,7 @@ def carried_marks(repository: Repository, marks: Marks | None, result: Result) -
     """Marks from another round, translated to this one; none if git no longer has that round."""
     if marks is None or marks.round == result.round:
         return marks or Marks(result.round)
-    _, steps = compared(repository, {"": result.round}, {"": Kept(marks)})
+    _, steps = compared(repository, {"": result.round}, {"": KeptReview(marks)})
     step = steps[""]
     return step.marks(marks) if step else Marks(result.round)
 
@@ -197,7 +197,7 @@ def _result(
     out: CheckedOut,
     now: Round,
     files: tuple[FileChange, ...],
-    kept: Kept,
+    kept: KeptReview,
     steps: Mapping[str, Step | None],
 ) -> Result:
     marks, comments, lost = kept.marks, kept.comments, False

@@ -16,7 +16,7 @@ _SHELLS_OWN = re.compile(r"[;&|<>()$`\\\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCall:
     """A tool call: `titles` are all names it was given, `paths` all paths that it mentions."""
 
     kind: str | None
@@ -37,7 +37,7 @@ class Rules:
     keeps: Sequence[str] = ()
     commands: Sequence[str] = ()
 
-    def allow(self, asked: Asked) -> bool:
+    def allow(self, asked: AskedCall) -> bool:
         if self.permissions == "all":
             return True
         if asked.kind in _LOOKS:
@@ -51,7 +51,7 @@ class Rules:
             return self.permissions == "edit" and self._is_skill(asked.command)
         return asked.kind in (None, "other") and self._is_the_farms(asked.titles)
 
-    def _shows(self, asked: Asked) -> bool:
+    def _shows(self, asked: AskedCall) -> bool:
         return not any(_lies_in(path, self.cwd, self.hides) for path in asked.paths)
 
     def _is_the_farms(self, titles: Sequence[str]) -> bool:
@@ -70,13 +70,13 @@ class Rules:
         return any(words[: len(skill)] == skill for skill in skills)
 
 
-def asked_of(call: Mapping[str, Any], before: Mapping[str, Any]) -> Asked:
+def asked_of(call: Mapping[str, Any], before: Mapping[str, Any]) -> AskedCall:
     """From a permission request, and what was reported of the same call `before`."""
     parts = (before, call)
     given = {**_table(before.get("rawInput")), **_table(call.get("rawInput"))}
     titles = tuple(str(part["title"]) for part in parts if part.get("title"))
     command = given.get("command")
-    return Asked(
+    return AskedCall(
         kind=call.get("kind") or before.get("kind"),
         titles=titles,
         paths=tuple(

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_farm.consent import HINT, Request, named_files, not_agreed, remember
+from agent_farm.consent import HINT, ConsentRequest, named_files, not_agreed, remember
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.settings import Settings
@@ -15,7 +15,7 @@ from agent_farm.settings import Settings
 
 def runtime_requests(
     root: Path, settings: Settings, name: str, *, permissions: str | None = None
-) -> list[Request]:
+) -> list[ConsentRequest]:
     """What to ask about before the runtime `name` starts; `permissions` were given as an option."""
     own = f"runtimes.{name}.permissions"
     keys = [f"runtimes.{name}.{key}" for key in ("command", "args", "unlock")]
@@ -38,7 +38,7 @@ def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str,
     return adapter.problem(env, command=shlex.split(command) if command else None, model=model)
 
 
-def repository_program(root: Path, name: str) -> Request | None:
+def repository_program(root: Path, name: str) -> ConsentRequest | None:
     """The program behind a runtime that the repository declares in agent_runtime.json."""
     if name in ADAPTERS:
         return None
@@ -47,10 +47,12 @@ def repository_program(root: Path, name: str) -> Request | None:
 
     runtime = load_external_runtime(root, name)
     if isinstance(runtime, AcpRuntime):
-        return Request(f"{FILE_NAME} {name}", runtime.shown, named_files(root, shlex.join(runtime.acp)))
+        return ConsentRequest(
+            f"{FILE_NAME} {name}", runtime.shown, named_files(root, shlex.join(runtime.acp))
+        )
     if runtime.shipped:
         return None
-    return Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root), (runtime.adapter,))
+    return ConsentRequest(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root), (runtime.adapter,))
 
 
 def agree_by_name(root: Path, name: str) -> None:

@@ -22,7 +22,7 @@ from acp import schema
 from agent_farm import __version__
 from agent_farm.builders.events import Event
 from agent_farm.builders.status import FINISHED
-from agent_farm.consent import Request as Wanted
+from agent_farm.consent import ConsentRequest
 from agent_farm.errors import AgentFarmError, ConsentNeeded, NotFound
 from agent_farm.farm.chosen_runtime import choose_runtime
 from agent_farm.farm.farm import Farm, open_farm
@@ -50,7 +50,7 @@ _OWN_ID = re.compile(r"editor-[0-9a-f]{6}")
 
 
 @dataclass(slots=True)
-class Session:
+class EditorSession:
     id: str
     farm: Farm
     directory: Path
@@ -66,7 +66,7 @@ class EditorAgent:
         self._order, self._environ = {**order, "on": "local"}, environ  # the editor is on this machine
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, EditorSession] = {}
 
     def on_connect(self, client: Any) -> None:
         self._client, self._loop = client, asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class EditorAgent:
         self._sessions[id] = session
         return schema.NewSessionResponse(session_id=id, modes=self._modes(session))
 
-    def _modes(self, session: Session) -> schema.SessionModeState:
+    def _modes(self, session: EditorSession) -> schema.SessionModeState:
         asked = self._order.get("runtime"), self._order.get("permissions")
         now = choose_runtime(session.farm, asked[0], permissions=asked[1]).permissions
         return modes_of(now)
@@ -164,16 +164,16 @@ class EditorAgent:
                 await self._do(session, "send_keys", ids=[session_id], keys=keys)
         turn.set()
 
-    def _require(self, session_id: str) -> Session:
+    def _require(self, session_id: str) -> EditorSession:
         if session_id not in self._sessions:
             raise as_acp_error(NotFound(f"No session {session_id} is open here"))
         return self._sessions[session_id]
 
-    async def _is_new(self, session: Session) -> bool:
+    async def _is_new(self, session: EditorSession) -> bool:
         """Neither running nor removed: a removed builder could be restored."""
         return await self._builder(session) is None and not list_kept(session.farm, session.id)
 
-    async def _say(self, session: Session, text: str) -> int:
+    async def _say(self, session: EditorSession, text: str) -> int:
         """Spawn, send or resume; returns how many events the builder had before."""
         now = await self._builder(session)
         if now is None:
@@ -189,7 +189,7 @@ class EditorAgent:
             raise as_acp_error(not_delivered(delivered))
         return seen
 
-    async def _follow(self, session: Session, cancelled: asyncio.Event, begun: float, seen: int) -> Any:
+    async def _follow(self, session: EditorSession, cancelled: asyncio.Event, begun: float, seen: int) -> Any:
         """Report what happens until the turn has ended; returns why it ended."""
         noted = ""
         while not cancelled.is_set():
@@ -216,7 +216,7 @@ class EditorAgent:
                 continue
         return "cancelled"
 
-    async def _conclude(self, session: Session, begun: float, logged: Logged, now: Colleague) -> None:
+    async def _conclude(self, session: EditorSession, begun: float, logged: Logged, now: Colleague) -> None:
         """Send the turn's answer or, if its runtime reports none, its screen."""
         if now.state == "waiting":
             text = now.reason or ""
@@ -228,7 +228,7 @@ class EditorAgent:
             text = "```\n" + "\n".join(lines[-_SHOWN_LINES:]) + "\n```"
         await self._tell(session, acp.update_agent_message_text(text))
 
-    async def _tell_event(self, session: Session, number: int, event: Event) -> None:
+    async def _tell_event(self, session: EditorSession, number: int, event: Event) -> None:
         detail = event.detail if isinstance(event.detail, dict) else {}
         tool, file = detail.get("tool_name"), detail.get("file")
         if event.source == "hook" and event.state == "working" and isinstance(tool, str):
@@ -237,13 +237,13 @@ class EditorAgent:
             call = acp.start_tool_call(f"event-{number}", title, kind=kind, status="completed")
             await self._tell(session, call)
 
-    async def _builder(self, session: Session) -> Colleague | None:
+    async def _builder(self, session: EditorSession) -> Colleague | None:
         found = await self._do(session, "list_builders")
         return next((one for one in found.builders if one.id == session.id), None)
 
-    def _open(self, id: str, cwd: str) -> Session:
+    def _open(self, id: str, cwd: str) -> EditorSession:
         try:
-            return Session(id, open_farm(Path(cwd)), Path(cwd))
+            return EditorSession(id, open_farm(Path(cwd)), Path(cwd))
         except AgentFarmError as error:
             raise as_acp_error(error) from error
         except ValueError as error:  # NUL, or a lone surrogate
@@ -251,7 +251,7 @@ class EditorAgent:
 
     async def _do(
         self,
-        session: Session,
+        session: EditorSession,
         verb: str,
         order: Mapping[str, Any] | None = None,
         *,
@@ -274,7 +274,7 @@ class EditorAgent:
         except AgentFarmError as error:
             raise as_acp_error(error) from error
 
-    def _agrees(self, session: Session, wanted: Sequence[Wanted]) -> bool:
+    def _agrees(self, session: EditorSession, wanted: Sequence[ConsentRequest]) -> bool:
         """Asks the editor's user about what the repository wants."""
         assert self._loop is not None
         content: list[Any] = [acp.tool_content(acp.text_block(one.shown)) for one in wanted]
@@ -288,5 +288,5 @@ class EditorAgent:
         outcome = asyncio.run_coroutine_threadsafe(asked, self._loop).result().outcome
         return bool(outcome.outcome == "selected" and outcome.option_id == _AGREE)
 
-    async def _tell(self, session: Session, update: Any) -> None:
+    async def _tell(self, session: EditorSession, update: Any) -> None:
         await self._client.session_update(session_id=session.id, update=update)

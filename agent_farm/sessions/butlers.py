@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from agent_farm.consent import Request
+from agent_farm.consent import ConsentRequest
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, there_are
 from agent_farm.inside import require_inside
@@ -66,7 +66,7 @@ class Butler:
     memory: bool = False
     reads_checkout: bool = False
     schedules: tuple[ScheduleEntry, ...] = ()
-    requests: tuple[Request, ...] = ()
+    requests: tuple[ConsentRequest, ...] = ()
     is_packaged: bool = False
 
 
@@ -164,18 +164,18 @@ def _from_file(root: Path, directory: Path) -> Butler:
 
 def _requests(
     root: Path, directory: Path, env: EnvTable, modules: Mapping[str, ModuleTable]
-) -> Iterator[Request]:
+) -> Iterator[ConsentRequest]:
     """The variables that its sessions get, and the scripts that they may run, byte for byte."""
     place = directory.relative_to(root)
     given = {"required": env.required, "optional": env.optional}
     given |= {name: module.credentials for name, module in modules.items()}
     variables = [f"{name}: {', '.join(names)}" for name, names in given.items() if names]
     if variables:
-        yield Request(f"{place}/{FILE_NAME} variables", "\n".join(variables))
+        yield ConsentRequest(f"{place}/{FILE_NAME} variables", "\n".join(variables))
     skills = sorted(path for path in (directory / "skills").rglob("*") if not path.is_dir())
     if skills:
         names = "\n".join(str(path.relative_to(directory / "skills")) for path in skills)
-        yield Request(f"{place}/skills", names, tuple(require_inside(root, path) for path in skills))
+        yield ConsentRequest(f"{place}/skills", names, tuple(require_inside(root, path) for path in skills))
 
 
 def configured_runtime(root: Path, settings: Settings) -> str | None:

@@ -15,7 +15,7 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SessionOrder:
     """What goes with a session besides its record. `keys` are only for this session; `agreed` is the answer
     of a person who was asked; `butler` is None for the farm's own."""
 
@@ -28,7 +28,7 @@ class Order:
 class Elsewhere(Protocol):
     """Belongs to one event loop. A returned session has ended, or continues as this process ends."""
 
-    async def run(self, session: Session, order: Order, observer: Observer) -> Session:
+    async def run(self, session: Session, order: SessionOrder, observer: Observer) -> Session:
         """Begin it once, on one machine; if cancelled, it is ended there. Raises if it has not begun."""
         ...
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_farm.consent import Request, not_agreed
+from agent_farm.consent import ConsentRequest, not_agreed
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError, meant
 from agent_farm.sessions.butler_file import ScheduleEntry, require_schedule
@@ -204,16 +204,16 @@ def _from_file(name: str) -> UsageError:
     )
 
 
-def schedule_request(root: Path, butler: str, schedule: ScheduleEntry) -> Request:
+def schedule_request(root: Path, butler: str, schedule: ScheduleEntry) -> ConsentRequest:
     """A schedule in a butler.toml, to be approved before it fires."""
     zone = f" ({schedule.timezone})" if schedule.timezone else ""
     place = f" in {schedule.cwd}" if schedule.cwd else ""
     file = roster_directory(root) / butler / FILE_NAME
     origin = f"{file.relative_to(root)} schedule {schedule.name}"
-    return Request(origin, f"{schedule.cron}{zone}{place}: {schedule.prompt}")
+    return ConsentRequest(origin, f"{schedule.cron}{zone}{place}: {schedule.prompt}")
 
 
-def waiting_requests(root: Path, butler: Butler) -> list[Request]:
+def waiting_requests(root: Path, butler: Butler) -> list[ConsentRequest]:
     """What in the butler's own directory is not approved."""
     schedules = [schedule_request(root, butler.name, entry) for entry in butler.schedules]
     return not_agreed(root, [*butler.requests, *schedules])

@@ -23,7 +23,7 @@ from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.ends import Ends
 from agent_farm.sessions.failures import log_failure
-from agent_farm.sessions.other_machines import Elsewhere, NewElsewhere, Order
+from agent_farm.sessions.other_machines import Elsewhere, NewElsewhere, SessionOrder
 from agent_farm.sessions.predecessors import SessionsLock
 from agent_farm.sessions.records import session_complete, session_create, session_start
 from agent_farm.sessions.runner import Endpoint, SessionRunner, cancelled, failed
@@ -36,7 +36,7 @@ from agent_farm.sessions.session import (
     SpawnerResult,
     refused,
 )
-from agent_farm.sessions.waiting_line import Place, Queue
+from agent_farm.sessions.waiting_line import PlaceInLine, Queue
 from agent_farm.uncancelled import finish, finished_result
 
 _MOST_UNCOUNTED = 10_000
@@ -121,11 +121,11 @@ class Spawner:
     def go_on(self, session: Session, observer: Observer = lambda progress: None) -> None:
         """Follow a session on another machine that an earlier server began."""
         place = self.uncounted.admit("external")
-        if isinstance(place, Place):
+        if isinstance(place, PlaceInLine):
             self._begin(session, None, place, observer)
 
     def _begin(
-        self, session: Session, choice: Choice | None, place: Place, observer: Observer
+        self, session: Session, choice: Choice | None, place: PlaceInLine, observer: Observer
     ) -> asyncio.Task[SpawnerResult]:
         task = asyncio.create_task(self._serve(session, choice, place, observer))
         self._tasks[task] = session.id
@@ -198,13 +198,13 @@ class Spawner:
         if not task.cancelling():
             task.cancel()
 
-    def _forget(self, place: Place, task: asyncio.Task[SpawnerResult]) -> None:
+    def _forget(self, place: PlaceInLine, task: asyncio.Task[SpawnerResult]) -> None:
         """Also called for a task that was cancelled before it began."""
         self._stopped_by.pop(self._tasks.pop(task, ""), None)
         place.leave()
 
     async def _serve(
-        self, session: Session, choice: Choice | None, place: Place, observer: Observer
+        self, session: Session, choice: Choice | None, place: PlaceInLine, observer: Observer
     ) -> SpawnerResult:
         """From acceptance to the completed record; swallows the cancellation that ends it."""
         with telemetry.span(
@@ -228,7 +228,7 @@ class Spawner:
             finally:
                 place.leave()  # not before the record is complete
 
-    async def _create(self, session: Session, place: Place, observer: Observer) -> Session:
+    async def _create(self, session: Session, place: PlaceInLine, observer: Observer) -> Session:
         if session.created_at is not None:
             return session
         waiting = 0 if place.has_slot else self.queue.waiting
@@ -237,7 +237,7 @@ class Spawner:
         return created
 
     async def _run(
-        self, creating: asyncio.Task[Session], choice: Choice | None, place: Place, observer: Observer
+        self, creating: asyncio.Task[Session], choice: Choice | None, place: PlaceInLine, observer: Observer
     ) -> Session:
         await place.turn.wait()
         session = await asyncio.shield(creating)
@@ -259,10 +259,10 @@ class Spawner:
             self._elsewhere = self._new_elsewhere()
         return self._elsewhere
 
-    def _order(self, session: Session, choice: Choice) -> Order:
+    def _order(self, session: Session, choice: Choice) -> SessionOrder:
         named = None if self.butler.is_packaged else self.butler.name
         timeout = session.timeout or self.butler.session_timeout
-        return Order(named, self._runner.keys(session, choice), choice.agreed, timeout)
+        return SessionOrder(named, self._runner.keys(session, choice), choice.agreed, timeout)
 
     async def _complete(self, session: Session, observer: Observer) -> SpawnerResult:
         ended = await self._ends.write(session)

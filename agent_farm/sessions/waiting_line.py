@@ -14,17 +14,17 @@ class Queue:
         self.most_waiting = most_waiting
         self.accepting = True
         self.running = 0
-        self._line: deque[Place] = deque()
+        self._line: deque[PlaceInLine] = deque()
 
     @property
     def waiting(self) -> int:
         return len(self._line)
 
-    def admit(self, trigger_source: str) -> Place | str:
+    def admit(self, trigger_source: str) -> PlaceInLine | str:
         """A place, counted before anything else can run; or why the trigger cannot be accepted now."""
         if not self.accepting:
             return "Not accepting triggers: the butler is shutting down"
-        place = Place(self)
+        place = PlaceInLine(self)
         if self.running < self.slots:
             self._let_in(place)
         elif refusal := self._refusal(trigger_source):
@@ -33,7 +33,7 @@ class Queue:
             self._line.append(place)
         return place
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: PlaceInLine) -> None:
         """May be called for a place that never got a slot, and more than once."""
         if place in self._line:
             self._line.remove(place)
@@ -43,7 +43,7 @@ class Queue:
             if self._line:
                 self._let_in(self._line.popleft())
 
-    def _let_in(self, place: Place) -> None:
+    def _let_in(self, place: PlaceInLine) -> None:
         self.running += 1
         place.has_slot = True
         place.turn.set()
@@ -60,7 +60,7 @@ class Queue:
         return None
 
 
-class Place:
+class PlaceInLine:
     """The place of an accepted trigger, from `admit` to `leave`; `turn` is set once it has a slot."""
 
     def __init__(self, queue: Queue) -> None:

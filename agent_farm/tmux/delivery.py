@@ -22,7 +22,7 @@ from agent_farm.tmux.deliverable import Delivery, require_deliverable
 from agent_farm.tmux.foreground import why_not_the_runtime
 from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, PaneInput, read_input
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
-from agent_farm.tmux.tmux_process import Answer, call_tmux
+from agent_farm.tmux.tmux_process import TmuxAnswer, call_tmux
 
 # Calling it starts to watch; what it returns says whether this message has been submitted since.
 Watch = Callable[[], Callable[[], bool]]
@@ -273,7 +273,7 @@ class _Attempt(Struct, frozen=True):
         if answer.code:
             raise _Ended(Delivery("failed", f"the text was pasted, but Enter was not pressed: {answer.err}"))
 
-    def call(self, *commands: tuple[str, ...]) -> Answer:
+    def call(self, *commands: tuple[str, ...]) -> TmuxAnswer:
         return call_tmux(self.socket, commands)
 
 

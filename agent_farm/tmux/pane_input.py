@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from agent_farm.tmux.tmux_process import Answer
+from agent_farm.tmux.tmux_process import TmuxAnswer
 
 # The last field may contain blanks.
 INPUT_FACTS = "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"
@@ -27,7 +27,7 @@ class PaneGone(Exception):
     """The message says how it ended."""
 
 
-def read_input(answer: Answer) -> PaneInput:
+def read_input(answer: TmuxAnswer) -> PaneInput:
     """Parse the first line of the answer to INPUT_FACTS."""
     words = answer.out.partition("\n")[0].split(" ", 4)
     if answer.code and not answer.gone:

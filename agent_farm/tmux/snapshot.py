@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_farm.tmux.tmux_process import Answer
+from agent_farm.tmux.tmux_process import TmuxAnswer
 
 # Printable, because versions of tmux print control characters differently.
 SEPARATOR = "␞"
@@ -45,7 +45,7 @@ class Snapshot(Struct, frozen=True):
     reason: str | None = None
 
 
-def read_snapshot(answer: Answer) -> Snapshot:
+def read_snapshot(answer: TmuxAnswer) -> Snapshot:
     if answer.nothing_there:
         return Snapshot(known=True)
     if answer.code:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, ToolMissing
-from agent_farm.tmux.tmux_process import Answer, call_tmux
+from agent_farm.tmux.tmux_process import TmuxAnswer, call_tmux
 from agent_farm.tmux.usable import is_too_old, server_is_too_old, tmux_problem
 
 _NAME = re.compile(r"af-[A-Za-z0-9_-]+")
@@ -40,7 +40,7 @@ def start_session(
 
 def _started(
     socket: str | None, name: str, window: str, argv: Sequence[str], cwd: Path, columns: int, rows: int
-) -> Answer:
+) -> TmuxAnswer:
     commands = (
         ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{pane_id} #{version}", "-s", name,
          "-n", window, "-x", str(columns), "-y", str(rows), "--", *argv),
@@ -81,7 +81,7 @@ def _keep_by_ids(socket: str | None, address: PaneAddress, name: str) -> None:
         )
 
 
-def _read_address(socket: str | None, answer: Answer, name: str) -> PaneAddress:
+def _read_address(socket: str | None, answer: TmuxAnswer, name: str) -> PaneAddress:
     found = _ADDRESS.match(answer.out)
     if found and is_too_old(found[3]):
         call_tmux(socket, (("kill-session", "-t", found[1]),))

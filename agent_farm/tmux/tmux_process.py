@@ -37,7 +37,7 @@ TIMED_OUT = 124
 _silent_since: dict[str, float] = {}
 
 
-class Answer(Struct, frozen=True):
+class TmuxAnswer(Struct, frozen=True):
     code: int
     out: str
     err: str
@@ -96,7 +96,7 @@ def call_tmux(
     cwd: Path | None = None,
     seconds: float = _SECONDS,
     patient: bool = False,
-) -> Answer:
+) -> TmuxAnswer:
     """Many commands in one process; tmux stops at the first that fails.
 
     With `patient`, for commands that may be repeated, a server that is just ending is waited for. Raises
@@ -105,7 +105,7 @@ def call_tmux(
     """
     silent = _silent_since.get(_server(socket))
     if silent is not None and time.monotonic() - silent < _SILENT_SECONDS:
-        return Answer(TIMED_OUT, "", "tmux does not answer")
+        return TmuxAnswer(TIMED_OUT, "", "tmux does not answer")
     # without -u tmux turns everything beyond ASCII, our separator included, into underscores
     argv = tmux_argv(socket, "-u", *_chained(commands))
     answer = _called(argv, stdin, cwd, seconds)
@@ -120,7 +120,7 @@ def call_tmux(
 
 def ask_tmux(
     socket: str | None, commands: Sequence[Sequence[str]], *, seconds: float = QUESTION_SECONDS
-) -> Answer:
+) -> TmuxAnswer:
     """`call_tmux` for commands that change nothing."""
     return call_tmux(socket, commands, seconds=seconds, patient=True)
 
@@ -129,7 +129,7 @@ def _server(socket: str | None) -> str:
     return socket_path(socket, os.environ)
 
 
-def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds: float) -> Answer:
+def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds: float) -> TmuxAnswer:
     try:
         done = subprocess.run(
             [word.encode("utf-8", "surrogateescape") for word in argv],  # whatever the locale is
@@ -142,12 +142,12 @@ def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Answer(TIMED_OUT, "", f"tmux did not answer within {seconds:g} s")
+        return TmuxAnswer(TIMED_OUT, "", f"tmux did not answer within {seconds:g} s")
     except FileNotFoundError as error:
         raise _absent(cwd) from error
     except OSError as error:
         raise AgentFarmError("tmux cannot be run", why=str(error)) from error
-    return Answer(done.returncode, _text(done.stdout), _text(done.stderr).strip())
+    return TmuxAnswer(done.returncode, _text(done.stdout), _text(done.stderr).strip())
 
 
 def _chained(commands: Sequence[Sequence[str]]) -> list[str]:

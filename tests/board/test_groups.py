@@ -13,7 +13,7 @@ from textual.geometry import Size
 from agent_farm.board.board_order import arrange, next_needing
 from agent_farm.board.key_table import KEYS, Key
 from agent_farm.board.keyed_screen import told_keys
-from agent_farm.board.line_text import Line, Look, lines_of, text_of
+from agent_farm.board.line_text import BoardLine, Look, lines_of, text_of
 from agent_farm.board.review_keys import REVIEW_KEYS
 from agent_farm.cli.cells import cells
 from agent_farm.operations.shown import BuilderShown
@@ -101,7 +101,7 @@ def test_no_line_is_wider_than_the_list(width: int) -> None:
     assert sum(line.id == "wide" for line, _ in lines) == 2  # its question stands below it
 
 
-def drawn(builders: Sequence[BuilderShown], look: Look) -> list[tuple[Line, str]]:
+def drawn(builders: Sequence[BuilderShown], look: Look) -> list[tuple[BoardLine, str]]:
     return [(line, text_of(line, look).plain) for line in lines_of(arrange(builders))]
 
 

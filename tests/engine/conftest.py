@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.engine.held import Held
+from agent_farm.engine.held import HeldEngine
 from tests.engine.engines import Cluster, Under, cluster_in, plain_here, plain_over_ssh
 from tests.fleet.conftest import machines
 
@@ -36,4 +36,4 @@ def under(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.Monkey
     made.start()
     for name in ("n1", "n2"):
         made.join(name, slots=2)
-    return Under(Held(made.address), made.kill)
+    return Under(HeldEngine(made.address), made.kill)

@@ -19,7 +19,7 @@ import pytest
 
 from agent_farm.engine.child import answer_here
 from agent_farm.engine.contract import Engine
-from agent_farm.engine.held import Held
+from agent_farm.engine.held import HeldEngine
 from agent_farm.engine.nodes import end_node, start_head
 from agent_farm.engine.plain import Plain, PlainMachine
 from agent_farm.engine.ray_files import make_token, token_file
@@ -185,7 +185,7 @@ class Cluster:
         for name in self.nodes:
             self.kill(name)
         if self.address:
-            Held(self.address, self.tls).end()
+            HeldEngine(self.address, self.tls).end()
         end_node()
         for node in self.nodes.values():
             end_tmux_servers(node.sockets)

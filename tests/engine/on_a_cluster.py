@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from agent_farm.engine.held import Held
+from agent_farm.engine.held import HeldEngine
 from agent_farm.farm.farm import open_farm
 from agent_farm.fleet.book import read_book
 from agent_farm.fleet.calling import slot_name
@@ -50,8 +50,8 @@ class OnACluster(There):
         assert not any(node.farms for node in others), what
 
     @property
-    def engine(self) -> Held:
-        return Held(self.cluster.address)
+    def engine(self) -> HeldEngine:
+        return HeldEngine(self.cluster.address)
 
     def holders(self) -> list[int]:
         found = []

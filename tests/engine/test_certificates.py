@@ -17,7 +17,7 @@ from agent_farm.disk import file_lock
 from agent_farm.documents import store
 from agent_farm.engine import nodes
 from agent_farm.engine.certificates import require_head, require_tls
-from agent_farm.engine.held import Held
+from agent_farm.engine.held import HeldEngine
 from agent_farm.engine.nodes import start_head, start_member
 from agent_farm.engine.ray_files import Node, node_file, node_lock
 from agent_farm.errors import AgentFarmError, DamagedFile, Unreachable
@@ -107,7 +107,7 @@ def test_nothing_is_started_with_certificates_that_cannot_be_used(
             with pytest.raises(AgentFarmError, match="cannot be used"):
                 start_member(address, None, name="n1", slots=1, tls=tls)
             with pytest.raises(AgentFarmError, match="cannot be used"):
-                Held(address, tls).capacity()
+                HeldEngine(address, tls).capacity()
 
 
 def test_the_name_is_compared_with_the_address_of_the_node_here(
@@ -124,7 +124,7 @@ def test_the_name_is_compared_with_the_address_of_the_node_here(
     def starts_a_holder(address: str) -> bool:
         started.clear()
         with pytest.raises(AgentFarmError):
-            Held(address, tls).capacity()
+            HeldEngine(address, tls).capacity()
         return bool(started)
 
     started = list[object]()

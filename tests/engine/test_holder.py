@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.engine import held
-from agent_farm.engine.held import Held
+from agent_farm.engine.held import HeldEngine
 from agent_farm.engine.ray_files import run_directory
 from agent_farm.errors import Overdue
 from tests.engine.certificates import greeting
@@ -35,7 +35,7 @@ def head() -> Iterator[str]:
 
 
 def test_who_is_in_a_hurry_waits_for_no_holder_that_hangs(runtime: Path, head: str) -> None:
-    engine = Held(head)
+    engine = HeldEngine(head)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(engine._socket))
         listening.listen()
@@ -52,5 +52,5 @@ def test_who_is_in_a_hurry_waits_for_no_holder_that_does_not_start(
     monkeypatch.setattr(held, "require_ray", lambda: None)
     monkeypatch.setattr(sys, "executable", str(program))
     with pytest.raises(Overdue):
-        Held(head).call("n1", b"{}", seconds=0.1)
+        HeldEngine(head).call("n1", b"{}", seconds=0.1)
     assert processes_of(run_directory()) == []

@@ -38,7 +38,7 @@ def plain(tmp_path: Path, repo: Path, short: Path, monkeypatch: pytest.MonkeyPat
     runtime.mkdir()
     node = Machines(tmp_path / "machines", runtime, runtime).machine("n1")
     made = Plain({"n1": PlainMachine(lambda *asked: iter(list(answer_here(*asked, node.environment))), 1)})
-    monkeypatch.setattr("agent_farm.engine.held.Held", lambda address, tls: made)
+    monkeypatch.setattr("agent_farm.engine.held.HeldEngine", lambda address, tls: made)
     with edit_book(open_farm(repo)) as held:
         held[0] = Book(held[0].farm, cluster=Cluster("127.0.0.1:1"))
     yield made

@@ -86,7 +86,7 @@ def test_as_json_it_is_an_error_with_a_code(repo: Path, af: Af) -> None:
     done = af("spawn", "--runtime", "demo", "--json", "Fix")
     error = json.loads(done.stdout)["error"]
     assert error["code"] == "consent-needed"
-    assert "echo prepared" in error["why"]
+    assert any("echo prepared" in line for line in error["evidence"])
 
 
 def test_the_name_of_a_shipped_runtime_is_no_consent_to_what_replaces_it(repo: Path, af: Af) -> None:

@@ -14,7 +14,7 @@ from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.trash import list_kept
 from agent_farm.fleet.terms import Terms, edit_terms, hold, read_terms
 from agent_farm.operations.for_home import copied_builders
-from agent_farm.operations.for_home.placed_builders import Place, placed
+from agent_farm.operations.for_home.placed_builders import Placement, placed
 from agent_farm.operations.spawn_request import Spawn
 from tests.conftest import Af
 from tests.fleet.machines import Machines, Node
@@ -30,9 +30,9 @@ def there(farm: Path) -> Farm:
     return open_farm(farm)
 
 
-def asked(there: Farm, **changes: Any) -> Place:
+def asked(there: Farm, **changes: Any) -> Placement:
     head = git(there.root, "rev-parse", "HEAD")
-    return replace(Place("login", 1, "builder/login", head, None, head, ORDER), **changes)
+    return replace(Placement("login", 1, "builder/login", head, None, head, ORDER), **changes)
 
 
 def no_term(there: Farm) -> None:
@@ -69,7 +69,7 @@ def test_an_older_one_of_that_id_is_refused_and_not_touched(there: Farm) -> None
     later = commit_files(there.root, {"later.txt": "later\n"})
     base = git(there.root, "rev-parse", "builder/login")
 
-    def refused(call: Place) -> None:
+    def refused(call: Placement) -> None:
         before = state_of(there)
         with pytest.raises(UsageError) as error:
             placed(there.root, call, [])

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
-from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
+from agent_farm.fleet.book import Book, LastCheckpoint, Left, Machine, Placed, edit_book, read_book
 from agent_farm.git.checkpoints import keep_newer, kept_ref
 from agent_farm.git.divergence import commit_at
 from agent_farm.git.other_machine import TooMuch
@@ -126,7 +126,7 @@ def test_what_a_machine_refuses_takes_no_fence_of_others(here: Farm, placed: Pla
 def test_lost_builders_are_spread(here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch) -> None:
     (here.root / "agent-farm.toml").write_text('[fleet]\nrestart = "auto"\n')
     here = open_farm(here.root)
-    lost = replace(placed, checkpoint=Kept(placed.base_commit, time.time()))
+    lost = replace(placed, checkpoint=LastCheckpoint(placed.base_commit, time.time()))
     dead = replace(MACHINES["big"], problem="no route", silent_since=1.0, misses=9)
     store_book(here, machines={**MACHINES, "big": dead}, builders=dict.fromkeys("abcd", lost))
 
@@ -146,7 +146,7 @@ def test_a_machine_that_hangs_holds_up_no_other(
     (here.root / "agent-farm.toml").write_text('[fleet]\nrestart = "auto"\n')
     here = open_farm(here.root)
     dead = replace(MACHINES["big"], problem="no route", silent_since=1.0, misses=9)
-    lost = replace(placed, checkpoint=Kept(placed.base_commit, time.time()))
+    lost = replace(placed, checkpoint=LastCheckpoint(placed.base_commit, time.time()))
     store_book(here, machines={**MACHINES, "big": dead}, builders=dict.fromkeys("ab", lost))
     is_placed = Event()
 
@@ -270,7 +270,9 @@ def test_what_goes_off_the_list_leaves_what_came_home(here: Farm, placed: Placed
     tip = commit_files(here.root, {"a": "work\n"})
     git(here.root, "branch", "builder/x", placed.base_commit)
     commit = store_checkpoint(here.root, kept_ref("x"), tip, "not committed")
-    book = store_book(here, builders={"x": replace(placed, gone=True, checkpoint=Kept(commit, 1.0))})
+    book = store_book(
+        here, builders={"x": replace(placed, gone=True, checkpoint=LastCheckpoint(commit, 1.0))}
+    )
     said = list[str]()
     take_off(Context(here, tell=said.append), "x", Withdrawn(there=False))
     assert git(here.root, "rev-parse", "builder/x") == tip

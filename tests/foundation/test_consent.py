@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.consent import Request, named_files, require_consent
+from agent_farm.consent import ConsentRequest, named_files, require_consent
 from agent_farm.errors import ConsentNeeded, DamagedFile
 from tests.gitrepo import write_files
 
 ROOT = Path("/farms/one")
-SETUP = Request("agent-farm.toml worktree.setup", "make deps")
-COPY = Request(".worktreeinclude", ".env")
+SETUP = ConsentRequest("agent-farm.toml worktree.setup", "make deps")
+COPY = ConsentRequest(".worktreeinclude", ".env")
 
 
 def stored() -> Path:
@@ -41,7 +41,7 @@ def test_yes_agrees_and_is_remembered() -> None:
 
 
 def test_an_answer_is_remembered_and_only_what_is_new_is_asked() -> None:
-    asked: list[list[Request]] = []
+    asked: list[list[ConsentRequest]] = []
     require_consent(ROOT, [SETUP], yes=False, ask=lambda new: asked.append(list(new)) is None)
     require_consent(ROOT, [SETUP, COPY], yes=False, ask=lambda new: asked.append(list(new)) is None)
     require_consent(ROOT, [COPY, SETUP], yes=False, ask=lambda new: asked.append(list(new)) is None)
@@ -56,12 +56,12 @@ def test_no_is_not_remembered() -> None:
 
 
 def test_what_changed_while_it_was_read_is_not_approved(tmp_path: Path) -> None:
-    def changed(new: Sequence[Request]) -> bool:
+    def changed(new: Sequence[ConsentRequest]) -> bool:
         write_files(tmp_path, {"setup.sh": "two"})
         return True
 
     write_files(tmp_path, {"setup.sh": "one"})
-    wish = Request(SETUP.origin, "./setup.sh", (tmp_path / "setup.sh",))
+    wish = ConsentRequest(SETUP.origin, "./setup.sh", (tmp_path / "setup.sh",))
     with pytest.raises(ConsentNeeded, match="not shown before"):
         require_consent(tmp_path, [wish], yes=False, ask=changed)
     with pytest.raises(ConsentNeeded, match="nobody has agreed"):
@@ -88,14 +88,14 @@ def test_a_refusal_that_was_read_approves_what_it_showed_and_nothing_else() -> N
 @pytest.mark.parametrize(
     "other",
     [
-        (ROOT, Request(SETUP.origin, "make deps && curl x | sh")),
-        (ROOT, Request("agent-farm.toml notify.command", SETUP.content)),
+        (ROOT, ConsentRequest(SETUP.origin, "make deps && curl x | sh")),
+        (ROOT, ConsentRequest("agent-farm.toml notify.command", SETUP.content)),
         (Path("/farms/two"), SETUP),
-        (ROOT, Request(SETUP.origin + "\0", SETUP.content)),
-        (ROOT, Request("agent-farm.toml worktree.setup\0make", "deps")),
+        (ROOT, ConsentRequest(SETUP.origin + "\0", SETUP.content)),
+        (ROOT, ConsentRequest("agent-farm.toml worktree.setup\0make", "deps")),
     ],
 )
-def test_other_content_place_or_repository_is_asked_about(other: tuple[Path, Request]) -> None:
+def test_other_content_place_or_repository_is_asked_about(other: tuple[Path, ConsentRequest]) -> None:
     require_consent(ROOT, [SETUP], yes=True, ask=None)
     with pytest.raises(ConsentNeeded):
         require_consent(other[0], [other[1]], yes=False, ask=None)
@@ -103,7 +103,7 @@ def test_other_content_place_or_repository_is_asked_about(other: tuple[Path, Req
 
 def test_a_path_that_is_no_utf8() -> None:
     root = Path(os.fsdecode(b"/farms/caf\xe9"))
-    strange = Request(".worktreeinclude", os.fsdecode(b"caf\xe9"))
+    strange = ConsentRequest(".worktreeinclude", os.fsdecode(b"caf\xe9"))
     require_consent(root, [strange], yes=True, ask=None)
     require_consent(root, [strange], yes=False, ask=None)
 
@@ -135,8 +135,8 @@ def test_a_file_that_cannot_be_read_agrees_to_nothing_and_is_kept(content: str) 
     ],
 )
 def test_what_a_command_runs_is_agreed_to_with_it(tmp_path: Path, command: str, file: str) -> None:
-    def wish() -> Request:
-        return Request(SETUP.origin, command, named_files(tmp_path, command))
+    def wish() -> ConsentRequest:
+        return ConsentRequest(SETUP.origin, command, named_files(tmp_path, command))
 
     require_consent(tmp_path, [wish()], yes=True, ask=None)
     write_files(tmp_path, {file: "one"})  # what was not there is new as well

@@ -11,7 +11,7 @@ import pytest
 from agent_farm.farm.farm import open_farm
 from agent_farm.git import checkpoint_rate
 from agent_farm.git.checkout import linked_tree
-from agent_farm.git.checkpoint_making import Held, hold_worktree
+from agent_farm.git.checkpoint_making import TreeContents, hold_worktree
 from tests.gitrepo import git
 
 LARGE = checkpoint_rate.LARGE
@@ -34,7 +34,7 @@ def tree(repo: Path) -> Path:
     return place
 
 
-def look(repo: Path, tree: Path) -> Held:
+def look(repo: Path, tree: Path) -> TreeContents:
     return hold_worktree(linked_tree(open_farm(repo).repository, tree), most_bytes=10**8)
 
 
@@ -44,7 +44,7 @@ def write(path: Path, count: int, size: int = LARGE) -> bytes:
     return content
 
 
-def blob(repo: Path, held: Held, name: str) -> str:
+def blob(repo: Path, held: TreeContents, name: str) -> str:
     return git(repo, "rev-parse", f"{held.work}:{name}")
 
 

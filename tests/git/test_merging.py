@@ -13,7 +13,7 @@ from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_results
 from agent_farm.git.merging import Merged, MergeRefused, Strategy, Work, merge_commit
 from agent_farm.git.repository import find_repository
-from agent_farm.git.showing import Asked, diff_commits, diff_worktree, start_of_work, starts_of_work
+from agent_farm.git.showing import WorkRange, diff_commits, diff_worktree, start_of_work, starts_of_work
 from agent_farm.shield import Shield
 from tests.gitrepo import commit_files, git, write_files
 
@@ -241,6 +241,6 @@ def test_asked_of_many_at_once_it_starts_at_the_same_place(repo: Path, seed: int
     for _ in range(12):
         tips = draw.sample(commits[5:], 2)
         bases = tuple(draw.sample(names, 1))
-        asked = [Asked(draw.choice(commits[:6]), tip, bases) for tip in tips]
+        asked = [WorkRange(draw.choice(commits[:6]), tip, bases) for tip in tips]
         one_by_one = [start_of_work(repository, one.begun, one.tip, one.bases) for one in asked]
         assert starts_of_work(repository, asked) == one_by_one

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from agent_farm.landing.train.driving import Asked, Clash, Composed, TargetIsRed, drive
+from agent_farm.landing.train.driving import Clash, Composed, TargetIsRed, TreeToCheck, drive
 from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
-from agent_farm.landing.train.line import MOST_OVERTAKEN, Line, Waiting, with_added
+from agent_farm.landing.train.line import MOST_OVERTAKEN, LandingLine, Waiting, with_added
 
 ROOT = "0"
 
@@ -75,7 +75,7 @@ class Memory:
         return found
 
     def add(self, id: str) -> None:
-        queue = self.queue or Queue("main", None, "merge", self.target, Line(), {})
+        queue = self.queue or Queue("main", None, "merge", self.target, LandingLine(), {})
         risk = self.chance.choice((0.1, 0.3, 0.6))
         known = [pair for pair in self.clashing if id in pair and self.chance.random() < 0.5]
         clashes = tuple(sorted({other for pair in known for other in pair if other != id}))
@@ -126,7 +126,7 @@ class Memory:
     def passes(self, commit: str) -> bool:
         return not any(one <= set(self.commits[commit]) for one in self.bad)
 
-    def judge(self, asked: Sequence[Asked]) -> bool:
+    def judge(self, asked: Sequence[TreeToCheck]) -> bool:
         self.step()
         found = []
         for one in asked:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_farm.landing.flags import Asked, flags_of
+from agent_farm.landing.flags import TaskScope, flags_of
 from agent_farm.landing.flags.parsed_diff import parse_diff
 
-NO_FILES = Asked(scripts=frozenset({"Makefile", "tools/check.sh", "tests/run.py", "tests/test_a.py"}))
+NO_FILES = TaskScope(scripts=frozenset({"Makefile", "tools/check.sh", "tests/run.py", "tests/test_a.py"}))
 
 
 def diff(
@@ -25,7 +25,7 @@ def diff(
     return "\n".join([*head, "@@ -1,9 +1,9 @@ def f():", *lines, ""])
 
 
-def kinds(text: str, asked: Asked = NO_FILES) -> list[str]:
+def kinds(text: str, asked: TaskScope = NO_FILES) -> list[str]:
     return [flag.kind for flag in flags_of(text, asked)]
 
 
@@ -143,7 +143,7 @@ def test_what_decides_the_checks() -> None:
 
 
 def test_files_that_are_not_the_works_to_change() -> None:
-    asked = Asked(files=("src/a.py", "docs"))
+    asked = TaskScope(files=("src/a.py", "docs"))
     assert kinds(diff("src/a.py", added="x"), asked) == []
     assert kinds(diff("docs/a/b.md", added="x"), asked) == []
     assert kinds(diff("src/b.py", added="x"), asked) == ["outside"]

@@ -13,7 +13,7 @@ from agent_farm.landing.train.line import (
     Check,
     Done,
     Land,
-    Line,
+    LandingLine,
     Stuck,
     Waiting,
     next_step,
@@ -27,9 +27,9 @@ from agent_farm.landing.train.line import (
 )
 
 
-def line_of(*risks: float, proven: bool = True) -> Line:
+def line_of(*risks: float, proven: bool = True) -> LandingLine:
     waiting = (Waiting("abcdefghij"[age], age, risk) for age, risk in enumerate(risks))
-    return Line(tuple(waiting), proven=proven)
+    return LandingLine(tuple(waiting), proven=proven)
 
 
 def test_safe_ones_are_checked_together_and_risky_ones_alone() -> None:

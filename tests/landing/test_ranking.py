@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent_farm.landing.contest.ranking import Place, Standing, ranked
+from agent_farm.landing.contest.ranking import Ranked, Standing, ranked
 
 
-def places(matrix: dict[str, str], **standings: Standing) -> list[Place]:
+def places(matrix: dict[str, str], **standings: Standing) -> list[Ranked]:
     """`matrix` by author: who passes its tests, in capitals, and who does not."""
     passed = {(author, id.lower()): id.isupper() for author, ids in matrix.items() for id in ids}
     return ranked([standings.get(id, Standing(id)) for id in "abc"], passed)

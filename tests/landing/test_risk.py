@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_farm.landing.train.landing_journal import Queue, Returned
-from agent_farm.landing.train.line import Line
+from agent_farm.landing.train.line import LandingLine
 from agent_farm.landing.train.risk import Facts, Record, load_record, note_contest, note_end, risks_of
 from agent_farm.operations.landing_queue import message_of
 
@@ -63,7 +63,7 @@ def test_who_was_kept_counts_once_for_runtime_and_builder(tmp_path: Path) -> Non
 
 
 def test_a_message_to_a_builder_holds_nothing_that_a_terminal_obeys() -> None:
-    queue = Queue("main", None, "rebase", "0" * 40, Line(), {})
+    queue = Queue("main", None, "rebase", "0" * 40, LandingLine(), {})
     one = Returned("a", "red", "`make` failed", ("\x1b[31mred\x1b[0m\r", "caf\xe9\t1"), "/log")
     text = message_of(queue, one)
     assert "?[31mred?[0m?" in text

@@ -13,7 +13,7 @@ import pytest
 
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
-from agent_farm.review.kept import Comment, Kept, Marks, Round
+from agent_farm.review.kept import Comment, KeptReview, Marks, Round
 from agent_farm.review.marking import marked
 from agent_farm.review.rounds import compared
 from tests.gitrepo import git
@@ -149,8 +149,8 @@ def second_rounds(tmp_path_factory: pytest.TempPathFactory) -> list[Read]:
     return found
 
 
-def read_whole(repository: Repository, id: str, one: Round) -> Kept:
-    files, _ = compared(repository, {id: one}, {id: Kept()})
+def read_whole(repository: Repository, id: str, one: Round) -> KeptReview:
+    files, _ = compared(repository, {id: one}, {id: KeptReview()})
     shown = files_read(files[id], Marks(one))
     comments = [
         Comment(0, "?", file.path, "new", line.new, line.new, (line.text,))
@@ -159,7 +159,7 @@ def read_whole(repository: Repository, id: str, one: Round) -> Kept:
         for line in hunk.lines
         if line.sign == "+" and line.new
     ]
-    return Kept(marked(files[id], shown, Marks(one)), tuple(comments))
+    return KeptReview(marked(files[id], shown, Marks(one)), tuple(comments))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes.acp import AcpEvents
-from agent_farm.runtimes.acp_rules import Asked, Rules, asked_of, option_for
+from agent_farm.runtimes.acp_rules import AskedCall, Rules, asked_of, option_for
 from agent_farm.runtimes.external_config import RuntimeFileError, load_external_runtime
 from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.origin import repository_program
@@ -71,24 +71,24 @@ RULES = Rules(
 @pytest.mark.parametrize(
     ("asked", "allowed"),
     [
-        (Asked("edit", ("write",), ("/w/a", "b/c")), "edit all"),
-        (Asked("edit", ("write",), ("/w/../etc/a",)), "all"),
-        (Asked("edit", ("write",), ("/docs/a",)), "all"),
-        (Asked("delete", ("rm",), ("CLAUDE.md",)), "all"),
-        (Asked("read", ("cat",), ("/docs/a",)), "ask edit all"),
-        (Asked("read", ("cat",), ("/docs/secret/a",)), "all"),
-        (Asked("read", ("cat",), ("/etc/passwd",)), "all"),
-        (Asked("execute", ("x",), (), "make test"), "all"),
-        (Asked("execute", ("x",), (), "sh skills/a.sh now"), "edit all"),
-        (Asked("execute", ("x",), (), "sh skills/a.sh; rm -rf x"), "all"),
-        (Asked("execute", ("farm-1a2b: send",), (), "rm"), "all"),
-        (Asked("other", ("send (farm-1a2b MCP Server)",)), "ask edit all"),
-        (Asked(None, ("farm-1a2b_send",)), "ask edit all"),
-        (Asked("other", ("myfarm-1a2b",)), "all"),
-        (Asked("fetch", ("get https://…",)), "all"),
+        (AskedCall("edit", ("write",), ("/w/a", "b/c")), "edit all"),
+        (AskedCall("edit", ("write",), ("/w/../etc/a",)), "all"),
+        (AskedCall("edit", ("write",), ("/docs/a",)), "all"),
+        (AskedCall("delete", ("rm",), ("CLAUDE.md",)), "all"),
+        (AskedCall("read", ("cat",), ("/docs/a",)), "ask edit all"),
+        (AskedCall("read", ("cat",), ("/docs/secret/a",)), "all"),
+        (AskedCall("read", ("cat",), ("/etc/passwd",)), "all"),
+        (AskedCall("execute", ("x",), (), "make test"), "all"),
+        (AskedCall("execute", ("x",), (), "sh skills/a.sh now"), "edit all"),
+        (AskedCall("execute", ("x",), (), "sh skills/a.sh; rm -rf x"), "all"),
+        (AskedCall("execute", ("farm-1a2b: send",), (), "rm"), "all"),
+        (AskedCall("other", ("send (farm-1a2b MCP Server)",)), "ask edit all"),
+        (AskedCall(None, ("farm-1a2b_send",)), "ask edit all"),
+        (AskedCall("other", ("myfarm-1a2b",)), "all"),
+        (AskedCall("fetch", ("get https://…",)), "all"),
     ],
 )
-def test_what_is_allowed(asked: Asked, allowed: str) -> None:
+def test_what_is_allowed(asked: AskedCall, allowed: str) -> None:
     for permissions in ("ask", "edit", "all"):
         found = replace(RULES, permissions=permissions).allow(asked)
         assert found == (permissions in allowed.split()), permissions
@@ -98,14 +98,14 @@ def test_a_link_lies_where_it_leads(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "out").symlink_to(tmp_path)
     rules = Rules("edit", "farm", str(tmp_path / "w"))
-    assert not rules.allow(Asked("edit", (), ("out/file",)))
+    assert not rules.allow(AskedCall("edit", (), ("out/file",)))
 
 
 def test_a_question_is_read_with_what_was_told_of_its_call_before() -> None:
     before = {"title": "farm-send", "kind": "other", "rawInput": {"command": "x"}}
     call = {"title": "send", "content": [{"type": "diff", "path": "/a"}], "locations": [{"path": "/b"}]}
     asked = asked_of(call, before)
-    assert asked == Asked("other", ("farm-send", "send"), ("/b", "/a"), "x")
+    assert asked == AskedCall("other", ("farm-send", "send"), ("/b", "/a"), "x")
 
 
 def test_the_answer_holds_for_this_once() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.external_driver.adapter_commands import Session
+from agent_farm.runtimes.external_driver.adapter_commands import DrivenSession
 from agent_farm.runtimes.origin import repository_program
 from tests.conftest import Af
 from tests.gitrepo import git
@@ -116,7 +116,7 @@ def test_a_log_is_named_where_the_contract_has_it_and_where_ours_is(repo: Path, 
     log = repo / place / "sessions" / "s-1" / "adapter.log"
     log.parent.mkdir(parents=True)
     log.touch()
-    session = Session(["x"], "x", "b", "s", "p", str(repo), 60)
+    session = DrivenSession(["x"], "x", "b", "s", "p", str(repo), 60)
     told = {}
     for session.id in ("s-1", "s-2", "../sessions/s-1"):
         told[session.id] = str(session.failure())

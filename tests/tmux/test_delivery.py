@@ -19,7 +19,7 @@ from agent_farm.tmux import delivery
 from agent_farm.tmux.delivery import Pace, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
-from agent_farm.tmux.tmux_process import Answer, call_tmux
+from agent_farm.tmux.tmux_process import TmuxAnswer, call_tmux
 from tests.tmux.stage import QUICK, RULES, start_receiver, tmux
 from tests.waiting import wait_until
 
@@ -112,7 +112,7 @@ def test_what_is_shown_settles_without_being_looked_at(
     """Each look is a process; Enter comes after the text has stood there for as long as that."""
     stage, calls = start_receiver(tmp_path), list[tuple[float, str]]()
 
-    def call(socket: str | None, commands: Sequence[Sequence[str]], **more: Any) -> Answer:
+    def call(socket: str | None, commands: Sequence[Sequence[str]], **more: Any) -> TmuxAnswer:
         begun = time.monotonic()
         try:
             return call_tmux(socket, commands, **more)

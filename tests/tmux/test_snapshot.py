@@ -13,7 +13,7 @@ import pytest
 
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import read_snapshot
-from agent_farm.tmux.tmux_process import Answer, call_tmux
+from agent_farm.tmux.tmux_process import TmuxAnswer, call_tmux
 from tests.tmux.stage import tmux
 from tests.tmux.test_start import launch
 from tests.waiting import wait_until
@@ -45,7 +45,7 @@ def test_a_server_that_cannot_be_asked_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_socket_that_may_not_be_read_is_unknown() -> None:
-    denied = Answer(1, "", "error connecting to /tmp/x (Permission denied)")
+    denied = TmuxAnswer(1, "", "error connecting to /tmp/x (Permission denied)")
     assert not read_snapshot(denied).known
 
 

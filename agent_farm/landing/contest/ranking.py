@@ -41,7 +41,7 @@ class Standing(Struct, frozen=True):
     cost: float = 0.0
 
 
-class Place(Struct, frozen=True):
+class Ranked(Struct, frozen=True):
     """`chance` is how likely it is right, None if it is not proven. `reasons` explain the rank in full."""
 
     id: str
@@ -50,7 +50,7 @@ class Place(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def ranked(standings: Sequence[Standing], passed: Matrix) -> list[Place]:
+def ranked(standings: Sequence[Standing], passed: Matrix) -> list[Ranked]:
     """The best first. `passed[author, one]` says whether the author's new tests pass on the code of the
     other.
 
@@ -66,7 +66,7 @@ def ranked(standings: Sequence[Standing], passed: Matrix) -> list[Place]:
 
     order = sorted(standings, key=key)
     return [
-        Place(one.id, rank, chances.get(one.id), tuple(_reasons(one, order, passed)))
+        Ranked(one.id, rank, chances.get(one.id), tuple(_reasons(one, order, passed)))
         for rank, one in enumerate(order, 1)
     ]
 

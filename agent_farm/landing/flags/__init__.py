@@ -16,9 +16,9 @@ from agent_farm.landing.flags.of_files import (
 )
 from agent_farm.landing.flags.of_tests import gone_tests, skipped_tests, weakened_tests
 from agent_farm.landing.flags.parsed_diff import parse_diff
-from agent_farm.landing.flags.rule import Asked, Rule
+from agent_farm.landing.flags.rule import Rule, TaskScope
 
-__all__ = ["RULES", "Asked", "flags_of"]
+__all__ = ["RULES", "TaskScope", "flags_of"]
 
 MOST = 40
 RULES: tuple[Rule, ...] = (
@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def flags_of(diff: str, asked: Asked) -> tuple[Flag, ...]:
+def flags_of(diff: str, asked: TaskScope) -> tuple[Flag, ...]:
     """The flags of a diff as git prints it, in the order of the rules."""
     files = parse_diff(diff)
     return tuple(dict.fromkeys(flag for rule in RULES for flag in rule(files, asked)))[:MOST]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from agent_farm.builders.proof import Flag
 from agent_farm.landing.flags.languages import has_tests
 from agent_farm.landing.flags.parsed_diff import FileChange
-from agent_farm.landing.flags.rule import Asked, new_lines
+from agent_farm.landing.flags.rule import TaskScope, new_lines
 
 # Files recognised by name; and lines recognised by content, in files that also have other purposes.
 _CHECK_FILES = re.compile(
@@ -45,19 +45,19 @@ _NARROWED = re.compile(
 )
 
 
-def only_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def only_checks(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     if files and all(decides(file, asked) for file in files):
         yield Flag("only-checks", files[0].path, 0, "only files that decide what is checked have changed")
 
 
-def changed_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def changed_checks(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     if files and not all(decides(file, asked) for file in files):
         for file in files:
             if decides(file, asked):
                 yield Flag("check-changed", file.path, 0, "decides what is checked, and was changed")
 
 
-def decides(file: FileChange, asked: Asked) -> bool:
+def decides(file: FileChange, asked: TaskScope) -> bool:
     """Whether the file, or at least a changed line in it, decides how code is checked."""
     for path in {file.path, file.former}:
         if _CHECK_FILES.search(path) or (path in asked.scripts and not has_tests(path)):
@@ -66,7 +66,7 @@ def decides(file: FileChange, asked: Asked) -> bool:
     return bool(_MIXED_FILES.search(file.path)) and any(_ABOUT_CHECKS.search(line.text) for line in changed)
 
 
-def forced_exits(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def forced_exits(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     """In any file that a check may run: an exit code that no longer means anything."""
     for file in files:
         if file.is_gone or not (decides(file, asked) or _SCRIPTS.search(file.path)):
@@ -76,7 +76,7 @@ def forced_exits(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
             yield from new_lines(file, _MAKE_IGNORES, "exit-forced", "ignores an exit code")
 
 
-def narrowed_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def narrowed_checks(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     for file in files:
         if not file.is_gone and (decides(file, asked) or _SCRIPTS.search(file.path)):
             yield from new_lines(file, _NARROWED, "test-skipped", "leaves tests out")

@@ -10,7 +10,7 @@ from agent_farm.builders.proof import Flag
 from agent_farm.landing.flags.languages import is_test, language_of
 from agent_farm.landing.flags.of_checks import decides
 from agent_farm.landing.flags.parsed_diff import FileChange
-from agent_farm.landing.flags.rule import Asked, new_lines
+from agent_farm.landing.flags.rule import TaskScope, new_lines
 from agent_farm.landing.flags.secrets_in_text import secret_in
 
 _KNOWS = re.compile(
@@ -38,7 +38,7 @@ _LOCKS = {
 }
 
 
-def unreadable_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def unreadable_files(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     """A single NUL byte in a comment hides every line of a file from the other rules."""
     for file in files:
         code = language_of(file.path) is not None or is_test(file.path) or decides(file, asked)
@@ -46,7 +46,7 @@ def unreadable_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag
             yield Flag("unreadable", file.path, 0, "is not text or is too large, and was not searched")
 
 
-def secrets(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def secrets(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     """The flag does not repeat the secret."""
     for file in files:
         for line in file.added:
@@ -56,7 +56,7 @@ def secrets(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
                 break
 
 
-def outside_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def outside_files(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     if not asked.files:
         return
     named = [PurePosixPath(name) for name in asked.files]
@@ -66,7 +66,7 @@ def outside_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
                 yield Flag("outside", path, 0, "is not among the files of the task")
 
 
-def made_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def made_files(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     there = {file.path for file in files}
     for file in files:
         directory, _, name = file.path.rpartition("/")
@@ -86,7 +86,7 @@ def is_made(file: FileChange) -> bool:
     return name in _LOCKS or bool(_MADE.search(file.path)) or any(map(_MADE_BY.search, said))
 
 
-def knowing_code(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def knowing_code(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     for file in files:
         if not file.is_gone and not is_test(file.path) and not decides(file, asked):
             yield from new_lines(file, _KNOWS, "knows-tests", "asks whether it is being tested")

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agent_farm.builders.proof import Flag
 from agent_farm.landing.flags.languages import Language, has_tests, is_test, tests_of
-from agent_farm.landing.flags.parsed_diff import FileChange, Line
-from agent_farm.landing.flags.rule import Asked, cut, new_lines, shown
+from agent_farm.landing.flags.parsed_diff import DiffLine, FileChange
+from agent_farm.landing.flags.rule import TaskScope, cut, new_lines, shown
 
 _ENDS = re.compile(
     r"^\s*(?:return|return;|pass|sys\.exit\(.*\)|os\._exit\(.*\)|process\.exit\(.*\);?|exit 0)\s*$"
 )
 
 
-def gone_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def gone_tests(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     """Tests are compared by name: one that moved to another file still exists."""
     added = Counter(name for file in files for name, _ in _tests(file, file.added, file.path))
     for file in files:
@@ -42,7 +42,7 @@ def _is_moved(gone: FileChange, files: Sequence[FileChange]) -> bool:
     return lines <= there
 
 
-def _tests(file: FileChange, lines: Iterable[Line], path: str) -> Iterator[tuple[str, int]]:
+def _tests(file: FileChange, lines: Iterable[DiffLine], path: str) -> Iterator[tuple[str, int]]:
     language = tests_of(path)
     if language is None:
         return
@@ -51,7 +51,7 @@ def _tests(file: FileChange, lines: Iterable[Line], path: str) -> Iterator[tuple
             yield next(filter(None, match.groups()), ""), line.number
 
 
-def skipped_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def skipped_tests(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     for file in files:
         language = tests_of(file.path)
         if language is None or file.is_gone:
@@ -71,7 +71,7 @@ def _left_early(file: FileChange, language: Language) -> Iterator[Flag]:
         began = language.begins.search(line.text) is not None
 
 
-def weakened_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+def weakened_tests(files: Sequence[FileChange], asked: TaskScope) -> Iterator[Flag]:
     for file in files:
         language = tests_of(file.path)
         if language is None or file.is_gone:
@@ -92,7 +92,7 @@ def weakened_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
         yield from _other_expectations(file.path, removed, added)
 
 
-def _exact(lines: Iterable[Line], language: Language) -> int:
+def _exact(lines: Iterable[DiffLine], language: Language) -> int:
     return sum(language.exact.search(line.text) is not None for line in lines)
 
 
@@ -100,7 +100,7 @@ def _fewer(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number > 1 else ''} fewer"
 
 
-def _other_expectations(path: str, removed: Sequence[Line], added: Sequence[Line]) -> Iterator[Flag]:
+def _other_expectations(path: str, removed: Sequence[DiffLine], added: Sequence[DiffLine]) -> Iterator[Flag]:
     """The same call is now expected to give another result."""
     before = {_question(line.text): line.text.strip() for line in removed}
     for line in added:

@@ -15,7 +15,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 Sign = Literal["+", "-", " "]
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """`number` is the line's number after the change; for a removed line, before it."""
 
     sign: Sign
@@ -31,7 +31,7 @@ class Hunk(NamedTuple):
     new: int
     new_count: int
     heading: str
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class FileChange:
     head: tuple[str, ...] = ()
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[DiffLine, ...]:
         return tuple(line for hunk in self.hunks for line in hunk.lines)
 
     @property
-    def added(self) -> Iterator[Line]:
+    def added(self) -> Iterator[DiffLine]:
         return (line for line in self.lines if line.sign == "+")
 
     @property
-    def removed(self) -> Iterator[Line]:
+    def removed(self) -> Iterator[DiffLine]:
         return (line for line in self.lines if line.sign == "-")
 
 
@@ -104,16 +104,16 @@ def _hunks(rows: list[str]) -> Iterator[Hunk]:
         yield Hunk(old, old_count, new, new_count, match[5], lines)
 
 
-def _lines(rows: list[str], old: int, new: int) -> Iterator[Line]:
+def _lines(rows: list[str], old: int, new: int) -> Iterator[DiffLine]:
     for row in rows:
         if row.startswith("-"):
-            yield Line("-", old, row[1:])
+            yield DiffLine("-", old, row[1:])
             old += 1
         elif row.startswith("+"):
-            yield Line("+", new, row[1:])
+            yield DiffLine("+", new, row[1:])
             new += 1
         elif row.startswith(" "):
-            yield Line(" ", new, row[1:])
+            yield DiffLine(" ", new, row[1:])
             old, new = old + 1, new + 1
 
 

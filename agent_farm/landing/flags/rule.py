@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from agent_farm.builders.proof import Flag
-from agent_farm.landing.flags.parsed_diff import FileChange, Line
+from agent_farm.landing.flags.parsed_diff import DiffLine, FileChange
 
 _LENGTH = 100  # the longest text of a flag
 
 
-class Asked(Struct, frozen=True):
+class TaskScope(Struct, frozen=True):
     """What was asked for: `files` are those that the task names, `scripts` those that checks run."""
 
     files: tuple[str, ...] = ()
     scripts: frozenset[str] = frozenset()
 
 
-Rule = Callable[[Sequence[FileChange], Asked], Iterable[Flag]]
+Rule = Callable[[Sequence[FileChange], TaskScope], Iterable[Flag]]
 
 
 def new_lines(file: FileChange, pattern: re.Pattern[str], kind: str, text: str) -> Iterator[Flag]:
@@ -40,7 +40,7 @@ def _is_remark(text: str) -> bool:
     return line.startswith(("# ", "// ", "* ", '"""')) and not line.startswith(("// +build",))
 
 
-def shown(text: str, line: Line) -> str:
+def shown(text: str, line: DiffLine) -> str:
     return cut(f"{text}: {' '.join(line.text.split())}")
 
 

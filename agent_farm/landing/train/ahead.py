@@ -13,7 +13,7 @@ from agent_farm.landing.train.line import (
     Blame,
     Check,
     Land,
-    Line,
+    LandingLine,
     next_step,
     with_green,
     with_landed,
@@ -29,7 +29,7 @@ class Ahead(Struct, frozen=True):
     check: Check
 
 
-def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
+def checks_ahead(line: LandingLine, most: int) -> Iterator[Ahead]:
     """The next check and those that follow if each ends the likelier way: `most` in all.
 
     A check is never repeated while it is running: that would not be an independent second look.
@@ -55,7 +55,7 @@ def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
             return
 
 
-def passing(line: Line, check: Check) -> float:
+def passing(line: LandingLine, check: Check) -> float:
     """How likely the check passes; one that has failed is likely to fail again."""
     if check.again:
         return 0.0
@@ -71,7 +71,7 @@ def passing(line: Line, check: Check) -> float:
     return good * (1 - left) / (1 - whole)
 
 
-def _all_pass(line: Line, ids: Iterable[str]) -> float:
+def _all_pass(line: LandingLine, ids: Iterable[str]) -> float:
     wanted, result = set(ids), 1.0
     for one in line.waiting:
         if one.id in wanted:

@@ -53,7 +53,7 @@ class Clash(Struct, frozen=True):
     files: tuple[str, ...] = ()
 
 
-class Asked(Struct, frozen=True):
+class TreeToCheck(Struct, frozen=True):
     """A tree to check; `again` means that what is known about it is not enough."""
 
     at: Composed
@@ -72,7 +72,7 @@ class World(Protocol):
     def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash | Returned:
         """What would land; or which branch prevents that."""
 
-    def judge(self, asked: Sequence[Asked]) -> bool:
+    def judge(self, asked: Sequence[TreeToCheck]) -> bool:
         """Whether the first passes; the others are worth checking at the same time."""
 
     def blame(self, queue: Queue, id: str) -> Returned:
@@ -108,7 +108,7 @@ class TargetIsRed(AgentFarmError):
     code = "target-red"
 
 
-class Checked(Struct, frozen=True):
+class GroupChecked(Struct, frozen=True):
     group: tuple[str, ...]
     again: bool
     green: bool
@@ -131,7 +131,7 @@ class Present(Struct, frozen=True):
     id: str
 
 
-Event = Checked | Came | Returned | Moved | Present | Check | Queue
+Event = GroupChecked | Came | Returned | Moved | Present | Check | Queue
 
 
 def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
@@ -210,11 +210,11 @@ def _take_out(book: Book, queue: Queue, one: Returned) -> None:
 
 
 def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> Iterator[Event]:
-    asked: list[Asked] = []
+    asked: list[TreeToCheck] = []
     for ahead in checks_ahead(queue.line, width):
         made = world.compose(queue, ahead.content)
         if isinstance(made, Composed):
-            asked.append(Asked(made, ahead.check.again))
+            asked.append(TreeToCheck(made, ahead.check.again))
         elif asked:
             continue  # it was only a check beside another one
         elif isinstance(made, Returned):
@@ -238,7 +238,7 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
         return structs.replace(now, line=line, passed=passed)
 
     book.update(learned)
-    yield Checked(step.group, step.again, green)
+    yield GroupChecked(step.group, step.again, green)
 
 
 def _note_clash(book: Book, queue: Queue, clash: Clash, content: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
 from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.train.landing_journal import Entry, Queue, with_newer
-from agent_farm.landing.train.line import Line, Waiting, with_added
+from agent_farm.landing.train.line import LandingLine, Waiting, with_added
 from agent_farm.landing.train.risk import Facts, load_record, risks_of
 from agent_farm.landing.train.world import files_of
 from agent_farm.landing.verdicts import kept_verdict
@@ -36,7 +36,7 @@ def new_queue(checkout: Checkout, head: Head, strategy: Strategy, checks: Collec
         place_of(checkout),
         strategy,
         head.commit,
-        Line(),
+        LandingLine(),
         {},
         started_at=time.time(),
         commands=commands_of(checks),

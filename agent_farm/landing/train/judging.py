@@ -12,7 +12,7 @@ from threading import Thread
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
-from agent_farm.landing.train.driving import Asked
+from agent_farm.landing.train.driving import TreeToCheck
 from agent_farm.landing.verdicts import CheckResult, Reuse, kept_verdict, verdict_of
 from agent_farm.own_files import open_own
 from agent_farm.printable import printable
@@ -28,7 +28,7 @@ class Judge:
     checks: Sequence[Check]
     _running: dict[tuple[str, bool], Future[bool]] = field(default_factory=dict)
 
-    def passes(self, asked: Sequence[Asked]) -> bool:
+    def passes(self, asked: Sequence[TreeToCheck]) -> bool:
         """Whether the first passes; the others start at the same time."""
         if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
             return self._verdict(asked[0])
@@ -40,7 +40,7 @@ class Judge:
         del self._running[asked[0].at.tree, asked[0].again]
         return passed
 
-    def _begun(self, one: Asked) -> Future[bool]:
+    def _begun(self, one: TreeToCheck) -> Future[bool]:
         """Start a check in a daemon thread: the program's end does not wait for it, and ends the check."""
         key = (one.at.tree, one.again)
         if key not in self._running:
@@ -48,13 +48,13 @@ class Judge:
             Thread(target=self._settle_future, args=(future, one), daemon=True).start()
         return self._running[key]
 
-    def _settle_future(self, future: Future[bool], one: Asked) -> None:
+    def _settle_future(self, future: Future[bool], one: TreeToCheck) -> None:
         try:
             future.set_result(self._verdict(one))
         except BaseException as error:
             future.set_exception(error)
 
-    def _verdict(self, one: Asked) -> bool:
+    def _verdict(self, one: TreeToCheck) -> bool:
         """The output only goes to its log: with several checks, nobody could tell which one printed it."""
         reuse: Reuse = "green" if one.again else "all"
         verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse)

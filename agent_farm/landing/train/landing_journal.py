@@ -15,7 +15,7 @@ from agent_farm.documents import damaged, load, store
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.train.line import (
-    Line,
+    LandingLine,
     with_landed,
     with_moved_target,
     without,
@@ -85,7 +85,7 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     checkout: str | None
     strategy: Strategy
     head: ObjectName
-    line: Line
+    line: LandingLine
     entries: dict[str, Entry]
     passed: tuple[ObjectName, ...] = ()
     sifted: bool = False

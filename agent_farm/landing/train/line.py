@@ -39,7 +39,7 @@ class Red(Struct, frozen=True, forbid_unknown_fields=True):
     runs: int
 
 
-class Line(Struct, frozen=True, forbid_unknown_fields=True):
+class LandingLine(Struct, frozen=True, forbid_unknown_fields=True):
     """`held`: groups that passed, each together with the target and the groups before it.
 
     `proven`: the target's own tree has passed; `target_runs`: how often it was red instead. `flaky`: groups
@@ -98,7 +98,7 @@ class Done(Struct, frozen=True):
 Step = Check | Land | Blame | Stuck | Done
 
 
-def next_step(line: Line) -> Step:
+def next_step(line: LandingLine) -> Step:
     row = _row(line)
     landing = _groups_that_may_land(line) if row else len(line.held)
     if landing:
@@ -117,7 +117,7 @@ def next_step(line: Line) -> Step:
     return Stuck()
 
 
-def _groups_that_may_land(line: Line) -> int:
+def _groups_that_may_land(line: LandingLine) -> int:
     """How many of the held groups can land without overtaking anybody more often than allowed."""
     for number in range(len(line.held), 0, -1):
         first = [one for group in line.held[:number] for one in group]
@@ -131,14 +131,14 @@ def _overtaken(one: Waiting, landing: Iterable[Waiting]) -> int:
     return one.overtaken + sum(other.age > one.age for other in landing)
 
 
-def order_of(line: Line) -> list[Waiting]:
+def order_of(line: LandingLine) -> list[Waiting]:
     """Suspects first, then those with the lowest risk; the oldest first among equals."""
     suspected = {id: number for number, red in enumerate(line.reds) for id in red.members}
     last = len(line.reds)
     return sorted(line.waiting, key=lambda one: (suspected.get(one.id, last), round(one.risk, 2), one.age))
 
 
-def _row(line: Line) -> list[Waiting]:
+def _row(line: LandingLine) -> list[Waiting]:
     """Those that can be checked now. Of two that clash, the younger waits for the outcome of the older."""
     held = set(line.held_ids())
     row = []
@@ -150,7 +150,7 @@ def _row(line: Line) -> list[Waiting]:
     return row
 
 
-def _group(line: Line, row: Sequence[Waiting]) -> tuple[str, ...]:
+def _group(line: LandingLine, row: Sequence[Waiting]) -> tuple[str, ...]:
     """The leading ones for the next check."""
     red = next((red for red in line.reds if row[0].id in red.members), None)
     suspects = sum(one.id in red.members for one in row) if red else 0
@@ -158,7 +158,7 @@ def _group(line: Line, row: Sequence[Waiting]) -> tuple[str, ...]:
     return tuple(one.id for one in row[:size])
 
 
-def with_red(line: Line, group: Sequence[str]) -> Line:
+def with_red(line: LandingLine, group: Sequence[str]) -> LandingLine:
     """The check with `group` was red."""
     if not group:
         return structs.replace(line, target_runs=line.target_runs + 1)
@@ -167,7 +167,7 @@ def with_red(line: Line, group: Sequence[str]) -> Line:
     return structs.replace(line, reds=(Red(tuple(group), known.runs + 1 if known else 1), *others))
 
 
-def with_green(line: Line, group: Sequence[str]) -> Line:
+def with_green(line: LandingLine, group: Sequence[str]) -> LandingLine:
     """The check with `group` was green: the group is held."""
     known = line.red(group)
     failed = known.runs if known else 0 if group else line.target_runs
@@ -187,7 +187,7 @@ def with_green(line: Line, group: Sequence[str]) -> Line:
     )
 
 
-def with_landed(line: Line, ids: Iterable[str]) -> Line:
+def with_landed(line: LandingLine, ids: Iterable[str]) -> LandingLine:
     """The first of those held are on the target now."""
     gone = set(ids)
     landed = [one for group in line.held for one in group if one.id in gone]
@@ -199,7 +199,7 @@ def with_landed(line: Line, ids: Iterable[str]) -> Line:
     return structs.replace(line, waiting=aged(line.waiting), held=held)
 
 
-def without(line: Line, id: str) -> Line:
+def without(line: LandingLine, id: str) -> LandingLine:
     """It was blamed, or does not merge: a red check that it was part of tells nothing about the others."""
     return structs.replace(
         line,
@@ -208,7 +208,7 @@ def without(line: Line, id: str) -> Line:
     )
 
 
-def with_moved_target(line: Line, touched: Iterable[str]) -> Line:
+def with_moved_target(line: LandingLine, touched: Iterable[str]) -> LandingLine:
     """Somebody else's commit is on the target, and touches files of `touched`.
 
     What was held waits again. Nothing is known about the touched ones any more; of a red group without them,
@@ -226,7 +226,7 @@ def with_moved_target(line: Line, touched: Iterable[str]) -> Line:
     )
 
 
-def with_clash(line: Line, id: str, others: Iterable[str]) -> Line:
+def with_clash(line: LandingLine, id: str, others: Iterable[str]) -> LandingLine:
     """It merges with the target, but not with all of these together."""
     some = set(others)
     return structs.replace(
@@ -238,7 +238,7 @@ def with_clash(line: Line, id: str, others: Iterable[str]) -> Line:
     )
 
 
-def with_added(line: Line, more: Iterable[Waiting]) -> Line:
+def with_added(line: LandingLine, more: Iterable[Waiting]) -> LandingLine:
     """Put them at the end of the queue; one that is already in it keeps its place."""
     known = {*line.ids(), *line.held_ids()}
     return structs.replace(line, waiting=(*line.waiting, *(one for one in more if one.id not in known)))

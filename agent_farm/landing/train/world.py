@@ -25,7 +25,7 @@ from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
 from agent_farm.landing.submodule_pointers import require_known_pointers
-from agent_farm.landing.train.driving import Asked, Clash, Composed
+from agent_farm.landing.train.driving import Clash, Composed, TreeToCheck
 from agent_farm.landing.train.judging import Judge, one_line, tail_of
 from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
 from agent_farm.landing.train.risk import note_end
@@ -138,7 +138,7 @@ class FarmWorld:
     def _hooks(self) -> Hooks:
         return find_hooks(self.checkout, never_below=self.farm.paths.worktrees)
 
-    def judge(self, asked: Sequence[Asked]) -> bool:
+    def judge(self, asked: Sequence[TreeToCheck]) -> bool:
         return self._judge.passes(asked)
 
     def blame(self, queue: Queue, id: str) -> Returned:

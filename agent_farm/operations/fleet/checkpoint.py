@@ -17,7 +17,7 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Unreachable
 from agent_farm.farm.about_checkpoint import about_of
 from agent_farm.farm.farm import Farm
-from agent_farm.fleet.book import Book, Kept, Refused, edit_book, read_book
+from agent_farm.fleet.book import Book, LastCheckpoint, Refused, edit_book, read_book
 from agent_farm.fleet.calling import call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoint_making import checkpoint_ref
@@ -227,7 +227,7 @@ def _with_what_came(farm: Farm, book: Book, host: str, came: Came, at: float) ->
     for id, placed in book.on(host).items():
         one = came.get(id)
         if isinstance(one, str):
-            builders[id] = replace(placed, checkpoint=Kept(one, at), problem=None)
+            builders[id] = replace(placed, checkpoint=LastCheckpoint(one, at), problem=None)
         elif one is not None:
             builders[id] = replace(placed, problem=one.sentence)
     refs = {one: left_ref(one.id, one.term) for one in book.left if one.host == host and one.commit is None}

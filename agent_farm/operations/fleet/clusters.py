@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, structs
 
 from agent_farm.engine.contract import Room
-from agent_farm.engine.held import Held
+from agent_farm.engine.held import HeldEngine
 from agent_farm.engine.nodes import LOOPBACK, end_node, start_head, start_member, starting
 from agent_farm.engine.ray_files import (
     Node,
@@ -112,7 +112,7 @@ def fleet_up(context: Context, request: FleetUp) -> ClusterUp:
         node = _start(request)
     if node.cluster != wanted:
         raise UsageError(f"A node of the cluster at {node.cluster} runs here", hint="af fleet down")
-    rooms = Held(node.cluster, node.tls).capacity()
+    rooms = HeldEngine(node.cluster, node.tls).capacity()
     keep_apart(farm.repository)
     with edit_book(farm) as held:
         held[0] = structs.replace(held[0], cluster=Cluster(node.cluster, node.tls))
@@ -176,7 +176,7 @@ def fleet_down(context: Context, request: Nothing) -> FleetDown:
         (one.cluster, one.tls) for one in (node,) if one
     }
     for address, tls in own:
-        Held(address, tls).end()
+        HeldEngine(address, tls).end()
     end_node()
     if farm and cluster:
         with edit_book(farm) as held:

@@ -17,7 +17,7 @@ from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.fleet.work_elsewhere import push
 from agent_farm.operations.for_home.sessions_for_home import Begin, Begun, Look, Looked
 from agent_farm.operations.sessions import SessionsStop, SessionsStopped
-from agent_farm.sessions.other_machines import Order
+from agent_farm.sessions.other_machines import SessionOrder
 from agent_farm.sessions.session import Session
 
 _REF = "refs/agent-farm/home/sessions"
@@ -47,7 +47,7 @@ def prepare(farm: Farm, host: str, pushed: dict[str, str]) -> str:
     return commit
 
 
-def begin(farm: Farm, host: str, session: Session, commit: str, order: Order) -> None:
+def begin(farm: Farm, host: str, session: Session, commit: str, order: SessionOrder) -> None:
     """Repeating it begins no second session. On Unreachable, `began` tells whether it may have begun."""
     wish: dict[str, Any] = {
         "prompt": session.prompt,

@@ -23,7 +23,7 @@ from agent_farm.operations.fleet import session_calls as calls
 from agent_farm.operations.fleet.session_slots import SessionSlots
 from agent_farm.operations.fleet.session_watch import Watched, Watcher
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.other_machines import Order
+from agent_farm.sessions.other_machines import SessionOrder
 from agent_farm.sessions.records import session_place, session_take_back
 from agent_farm.sessions.runner import failed
 from agent_farm.sessions.session import Observer, Progress, Session
@@ -62,7 +62,7 @@ class SessionsElsewhere:
         self._farm: Farm = open_farm(self.root)
         self._slots = SessionSlots(self._farm)
 
-    async def run(self, session: Session, order: Order, observer: Observer) -> Session:
+    async def run(self, session: Session, order: SessionOrder, observer: Observer) -> Session:
         wish = session.host or ""
         while True:
             host = await self._placed(session.id, wish)
@@ -129,7 +129,7 @@ class SessionsElsewhere:
                     except TimeoutError:
                         continue
 
-    async def _begun(self, session: Session, wish: str, order: Order) -> Unreachable | None:
+    async def _begun(self, session: Session, wish: str, order: SessionOrder) -> Unreachable | None:
         """None once it has begun, or may have. It is asked again until the machine answers or is lost."""
         host = session.host or ""
         async with self._turns[host]:

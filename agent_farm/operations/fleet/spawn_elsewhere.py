@@ -34,7 +34,7 @@ from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.wanted_elsewhere import Wanted, as_told, want
 from agent_farm.operations.fleet.work_elsewhere import base_there, ref_there
 from agent_farm.operations.for_home.home_checkout import NoCommit
-from agent_farm.operations.for_home.placed_builders import Place
+from agent_farm.operations.for_home.placed_builders import Placement
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.spawn import OneOfSeveral, Part, Spawned
 from agent_farm.operations.spawn_request import Spawn
@@ -87,7 +87,7 @@ def _spawn(context: Context, placings: Placings, host: str, wanted: Wanted) -> S
     with placings.at_work(), _reserved(farm, host, wanted, runtime) as (id, placed):
         base = base_there(farm, start.base)
         refs, is_known = {ref_there(id): start.tip, **base}, _is_there(farm, placed.host, start, base)
-        asked = Place(
+        asked = Placement(
             id,
             placed.term,
             placed.branch,
@@ -154,7 +154,7 @@ def _ask(
     context: Context,
     placings: Placings,
     host: str,
-    asked: Place,
+    asked: Placement,
     runtime: str | None,
     refs: Mapping[str, str],
 ) -> Spawned:

@@ -17,7 +17,7 @@ from agent_farm.git.checkpoint_reading import read_checkpoint
 from agent_farm.git.checkpoints import drop, kept_ref, set_aside
 from agent_farm.git.divergence import commit_at, resolve_commits
 from agent_farm.git.other_machine import (
-    Line,
+    WayThere,
     coming_work_ref,
     fetch_refs,
     fetched_commit,
@@ -33,7 +33,7 @@ from agent_farm.git.unpacked import changed_bytes
 _REFS = "refs/remotes/home/"
 
 
-def line_of(farm: Farm, book: Book, host: str) -> Line:
+def line_of(farm: Farm, book: Book, host: str) -> WayThere:
     """How git reaches the machine, with a bound on what it may send."""
     return line_to(book.machine(host), most_bytes=most_fetched(farm))
 

@@ -44,7 +44,7 @@ from agent_farm.operations.for_home.copied_builders import (
 from agent_farm.operations.for_home.heard import while_heard
 from agent_farm.operations.for_home.home_checkout import check_out
 from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
-from agent_farm.operations.for_home.placed_builders import Place, placed
+from agent_farm.operations.for_home.placed_builders import Placement, placed
 from agent_farm.operations.operation import Answer, document
 from agent_farm.operations.prune import Pruned, Removal
 from agent_farm.operations.remove_decided import RemoveDecided, remove_decided_here
@@ -148,7 +148,7 @@ def _carry_out(
     if asked.verb == "several":
         return _several(place, msgspec.convert(asked.request, Several), told)
     if asked.verb == "place":
-        return placed(place, msgspec.convert(asked.request, Place), told)
+        return placed(place, msgspec.convert(asked.request, Placement), told)
     if asked.verb in _OF_SESSIONS:  # loads session records, which few calls need
         from agent_farm.operations.for_home.sessions_for_home import about_session
 
@@ -191,7 +191,7 @@ def _several(place: Path, asked: Several, told: list[str]) -> Each:
     if asked.verb == "place_again":
         found = _all_placed_again(open_farm(place, told.append), asked.requests, told)
     else:
-        places = [msgspec.convert(one, Place) for one in asked.requests]
+        places = [msgspec.convert(one, Placement) for one in asked.requests]
         make = {n: partial(placed, place, one, told) for n, one in enumerate(places)}
         found = side_by_side(make, workers=STARTS_AT_ONCE)
     return Each(

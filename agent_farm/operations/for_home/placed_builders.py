@@ -26,7 +26,7 @@ from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.paths import is_builder_id
 
 
-class Place(Struct, frozen=True):
+class Placement(Struct, frozen=True):
     """A builder to be made from `commit`: `base` is the branch to land on (None if there is none), and
     `base_commit` where it left that. `issue` and `role` were read at home."""
 
@@ -41,7 +41,7 @@ class Place(Struct, frozen=True):
     role: str | None = None
 
 
-def placed(place: Path, asked: Place, told: list[str]) -> Spawned:
+def placed(place: Path, asked: Placement, told: list[str]) -> Spawned:
     """Asking twice makes it once: the connection may have died before the answer."""
     if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
         raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
@@ -76,7 +76,7 @@ def placed(place: Path, asked: Place, told: list[str]) -> Spawned:
     return Spawned(builder=made, notes=plan.notes)
 
 
-def _require_same(farm: Farm, there: BuilderRecord, asked: Place) -> None:
+def _require_same(farm: Farm, there: BuilderRecord, asked: Placement) -> None:
     """It is what this call made when it was made before, and not one that home has forgotten since: ids, and
     the farm's name here, can come again. One without a term was made by a call that was killed then."""
     term = read_terms(farm).held.get(asked.id)

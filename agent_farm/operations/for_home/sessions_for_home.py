@@ -47,7 +47,7 @@ class Look(Struct, frozen=True):
     recorded: tuple[str, ...] = ()
 
 
-class Told(Struct, frozen=True):
+class SessionTold(Struct, frozen=True):
     mark: str
     session: Session
 
@@ -55,7 +55,7 @@ class Told(Struct, frozen=True):
 class Looked(Answer):
     """Sessions that have changed since `seen`, and those that do not exist."""
 
-    sessions: tuple[Told, ...]
+    sessions: tuple[SessionTold, ...]
     missing: tuple[str, ...]
 
 
@@ -84,13 +84,13 @@ def _look(farm: Farm, asked: Look) -> Looked:
     log = open_sessions(farm.root)
     if asked.recorded:
         log.is_recorded_at_home(asked.recorded)
-    told, missing, size = list[Told](), list[str](), 0
+    told, missing, size = list[SessionTold](), list[str](), 0
     for id, seen in asked.seen.items():
         session = _load(log, id)
         if session is None:
             missing.append(id)
         elif size < _MOST_BYTES and (mark := _mark(session)) != seen:
-            told.append(Told(mark, session))
+            told.append(SessionTold(mark, session))
             size += len(session.output or "") + len(str(session.tool_calls))
     return Looked(tuple(told), tuple(missing))
 

@@ -23,7 +23,7 @@ class UnknownSession(Exception):
     pass
 
 
-class Told(msgspec.Struct, frozen=True):
+class Assignment(msgspec.Struct, frozen=True):
     """What was asked for, the commit it began at, which files differed from that already, and what came of
     it.
 
@@ -41,11 +41,11 @@ class Told(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Session:
+class AdapterSession:
     """`alive.lock` tells whether its turn is still running."""
 
     directory: Path
-    told: Told
+    told: Assignment
 
     @property
     def id(self) -> str:
@@ -73,8 +73,8 @@ class Session:
         again = load_session(self.directory).told.status  # it may have ended in between
         return again if again in ("completed", "failed") else "failed"
 
-    def changed(self, **facts: Any) -> Session:
-        session = Session(self.directory, msgspec.structs.replace(self.told, **facts))
+    def changed(self, **facts: Any) -> AdapterSession:
+        session = AdapterSession(self.directory, msgspec.structs.replace(self.told, **facts))
         session.save()
         return session
 
@@ -103,7 +103,7 @@ class Sessions:
         with file_lock(self.directory / ".lock"):
             yield
 
-    def living(self, runtime: str, brief: Path, state: Path) -> Session | None:
+    def living(self, runtime: str, brief: Path, state: Path) -> AdapterSession | None:
         """The session with this brief and state whose turn is running."""
         for directory in self.directory.glob(f"{runtime}-{_key(brief, state)}-*"):
             with suppress(UnknownSession):  # whoever began that session was killed
@@ -112,15 +112,15 @@ class Sessions:
                     return session
         return None
 
-    def create(self, told: Told) -> Session:
+    def create(self, told: Assignment) -> AdapterSession:
         key = _key(told.brief, told.state)
         directory = self.directory / f"{told.runtime}-{key}-{os.urandom(3).hex()}"
         directory.mkdir(mode=0o700)
-        session = Session(directory, told)
+        session = AdapterSession(directory, told)
         session.save()
         return session
 
-    def load(self, identity: str, runtime: str) -> Session:
+    def load(self, identity: str, runtime: str) -> AdapterSession:
         """UnknownSession also if the session belongs to another runtime."""
         session = load_session(self.directory / identity)
         if "/" in identity or session.told.runtime != runtime:
@@ -128,9 +128,9 @@ class Sessions:
         return session
 
 
-def load_session(directory: Path) -> Session:
+def load_session(directory: Path) -> AdapterSession:
     try:
-        return Session(directory, load(directory / "session.json", Told))
+        return AdapterSession(directory, load(directory / "session.json", Assignment))
     except (OSError, ValueError, DamagedFile) as error:
         raise UnknownSession(directory.name) from error
 

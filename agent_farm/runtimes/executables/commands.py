@@ -10,7 +10,12 @@ from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.executables.adapter_session import Session, Sessions, Told, UnknownSession
+from agent_farm.runtimes.executables.adapter_session import (
+    AdapterSession,
+    Assignment,
+    Sessions,
+    UnknownSession,
+)
 from agent_farm.runtimes.executables.artifacts import commit_of, differing_files
 from agent_farm.runtimes.executables.shipped import EXECUTABLES
 from agent_farm.runtimes.executables.state_file import begin_state, end_state
@@ -65,7 +70,7 @@ def _spawn(name: str, sessions: Sessions, brief: Path, state: Path, prompt: str)
         base = commit_of(place)
         before = tuple(differing_files(place, base)) if base else ()
         chosen = get_adapter(EXECUTABLES[name]).new_conversation_id()
-        session = sessions.create(Told(name, brief, state, place, base, before, chosen))
+        session = sessions.create(Assignment(name, brief, state, place, base, before, chosen))
         _start(session, _with_brief(prompt, brief, state), "begin")
     return session.id
 
@@ -85,7 +90,7 @@ def _resume(name: str, sessions: Sessions, identity: str, state: Path, prompt: s
     return f"resumed {identity}"
 
 
-def _start(session: Session, prompt: str, verb: str) -> None:
+def _start(session: AdapterSession, prompt: str, verb: str) -> None:
     state, brief = session.told.state, session.told.brief
     begin_state(state, brief)
     try:
@@ -96,7 +101,7 @@ def _start(session: Session, prompt: str, verb: str) -> None:
         raise
 
 
-def _start_turn(session: Session, verb: str) -> None:
+def _start_turn(session: AdapterSession, verb: str) -> None:
     """Start it in the background, to outlive its caller; returns when it holds the session's lock."""
     ready, ready_end = os.pipe()
     words = ("-E", "-P", "-m", "agent_farm.runtimes.executables.turn", str(session.directory), verb)

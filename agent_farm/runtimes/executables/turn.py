@@ -19,7 +19,7 @@ from typing import Any
 
 from agent_farm.disk import file_lock
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.executables.adapter_session import Session, load_session
+from agent_farm.runtimes.executables.adapter_session import AdapterSession, load_session
 from agent_farm.runtimes.executables.artifacts import differing_files
 from agent_farm.runtimes.executables.shipped import ALSO_ALLOWED, EXECUTABLES
 from agent_farm.runtimes.executables.state_file import end_state
@@ -53,7 +53,7 @@ def find_limits(root: Path, name: str) -> ExternalRuntime:
 
 
 class _Turn:
-    def __init__(self, session: Session, limits: ExternalRuntime) -> None:
+    def __init__(self, session: AdapterSession, limits: ExternalRuntime) -> None:
         self.session = session
         self._limits = limits
         self._calls_told: set[int] = set()

@@ -28,7 +28,7 @@ class TimeIsOver(AdapterFailed):
 
 
 @dataclass
-class Session:
+class DrivenSession:
     """`id` is None until it is spawned. `timeout_seconds` limits each turn."""
 
     command: list[str]

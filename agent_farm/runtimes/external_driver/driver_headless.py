@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 from agent_farm.runtimes.console.reporting import emit
-from agent_farm.runtimes.external_driver.adapter_commands import AdapterFailed, Session
+from agent_farm.runtimes.external_driver.adapter_commands import AdapterFailed, DrivenSession
 
 _POLL_SECONDS = 0.3
 
 
-def run_headless(session: Session) -> int:
+def run_headless(session: DrivenSession) -> int:
     try:
         if session.id:
             session.resume(session.prompt)

@@ -11,12 +11,12 @@ from types import FrameType
 from agent_farm.descendants import live_children
 from agent_farm.runtimes.console.input_line import EndOfInput, InputLine, Interrupted
 from agent_farm.runtimes.console.reporting import Hooks
-from agent_farm.runtimes.external_driver.adapter_commands import AdapterFailed, Session
+from agent_farm.runtimes.external_driver.adapter_commands import AdapterFailed, DrivenSession
 
 _POLL_SECONDS = 0.5
 
 
-def run_interactive(session: Session) -> int:
+def run_interactive(session: DrivenSession) -> int:
     """Runs until the session has failed, /exit, Ctrl-D or a signal; then nothing of it is left running."""
     if not sys.stdin.isatty():
         sys.stderr.write("external: interactive needs a terminal\n")
@@ -33,7 +33,7 @@ def _leave_on_signal(number: int, frame: FrameType | None) -> None:
 
 
 class _Pane:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DrivenSession) -> None:
         self._session = session
         self.line = InputLine("> ")
         self._status = ""

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from benchmarks import raw
 from benchmarks.stage import AF, Command, Rows, Stage, builders, run_all, settle, spawn_idle, stage
-from benchmarks.timer import Ratio, Timer
+from benchmarks.timer import Ratio, Timer, look
+from tests.waiting import wait_until
 
 COUNTS = tuple(map(int, os.environ.get("BENCH_BUILDERS", "10,100").split(",")))
+_AT_REST = 2  # git processes of a status, about all builders together
 ROUNDS = 8  # the last is looked at, and not timed
 _COMPLETION = {"_AF_COMPLETE": "bash_complete", "COMP_WORDS": "af st", "COMP_CWORD": "1"}
 
@@ -85,6 +87,9 @@ def of_many(on: Stage, count: int) -> dict[str, Ratio]:
 
 
 def looked_at(on: Stage, timer: Timer) -> dict[str, Ratio]:
+    """At rest: in the first seconds after a spawn git is asked about each worktree again."""
     count = len(builders(on))
-    names = {"af status": (AF, "status"), "af status --fresh": (AF, "status", "--fresh")}
+    status = (AF, "status")
+    wait_until(lambda: look(on, status).git <= _AT_REST, timeout=300, what="a status that asks git little")
+    names = {"af status": status, "af status --fresh": (*status, "--fresh")}
     return {f"{name}, {count} builders": timer.each([way] * ROUNDS) for name, way in names.items()}

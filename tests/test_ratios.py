@@ -24,12 +24,7 @@ pytestmark = pytest.mark.slow
 # kernels and Pythons the same code has other ratios.
 HERE = {"time": 1.35, "once": 1.6, "clock": 3.0, "memory": 1.2, "processes": 1.0}
 ELSEWHERE = {"time": 1.8, "once": 2.0, "clock": 4.0, "memory": 1.4, "processes": 1.0}
-# How often is asked depends on the load there; up to ten worktrees are looked at anew by each `af status`.
-POLLS = {
-    "af send": "tmux processes",
-    "af status, 10 builders": "git processes",
-    "af status, 100 builders": "git processes",
-}
+POLLS = {"af send": "tmux processes"}  # how often it asks depends on the load
 PARTS: dict[str, Callable[[Stage], Mapping[str, object]]] = {
     "verbs": verbs,
     "ten": lambda on: of_many(on, 10),

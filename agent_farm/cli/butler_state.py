@@ -39,7 +39,7 @@ def _value(values: dict[str, Any]) -> dict[str, Any]:
     """JSON; what is none is text."""
     try:
         return {"value": json.loads(values["value"])}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"value": values["value"]}
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _ANY_LENGTH = 1000
 
@@ -21,9 +24,22 @@ class Family(click.Group):
         self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if self.default and self._is_for(self.default, args[:1], {*self.commands, *ctx.help_option_names}):
+        own = {*self.commands, *ctx.help_option_names}
+        completes = ctx.resilient_parsing and not args  # what comes next may be a command
+        if self.default and not completes and self._is_for(self.default, args[:1], own):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, and what the default one takes."""
+        found = super().shell_complete(ctx, incomplete)
+        if self.default:
+            command = self.commands[self.default]
+            below = command.make_context(self.default, [], parent=ctx, resilient_parsing=True)
+            words = [one for one in command.params if isinstance(one, click.Argument)][:1]
+            for source in [command] if incomplete.startswith("-") else words:
+                found += source.shell_complete(below, incomplete)
+        return found
 
     def _is_for(self, default: str, first: list[str], own: set[str]) -> bool:
         takes_words = any(isinstance(param, click.Argument) for param in self.commands[default].params)

@@ -31,7 +31,9 @@ class Progress(Struct):
 
     def step(self, what: str, done: float, total: int) -> None:
         """`done` of `total` are finished; a step begins with 0."""
-        with self._lock:
+        if not self._lock.acquire(blocking=False):
+            return  # whoever prints may wait for its reader, and who works must not wait for that
+        try:
             now = self.clock()
             line = self._pace.line(what, done, total, now)
             if self._told is None:
@@ -40,6 +42,8 @@ class Progress(Struct):
             if line is not None and now - self._told >= pause:
                 self._told = now
                 self._tell(line)
+        finally:
+            self._lock.release()
 
     @contextmanager
     def aside(self) -> Iterator[None]:

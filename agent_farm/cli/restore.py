@@ -24,7 +24,7 @@ def _name_one(typed: dict[str, Any]) -> dict[str, Any]:
 def _show_restored(found: Restored) -> None:
     builder = found.builder
     answer(printable(f"{builder.id} restored to {builder.worktree} on {builder.branch}"))
-    narrate_hint(f"af resume {builder.id}")
+    narrate_hint(f"af {'diff' if builder.status.state == 'failed' else 'resume'} {builder.id}")
 
 
 def _show_removed(found: AllRemoved) -> None:

@@ -49,7 +49,10 @@ def delete_trees(trees: Iterable[Path]) -> list[Path]:
         if os.path.lexists(tree):
             left.append(tree)
     if waiting:
-        _delete_later(waiting)
+        try:
+            _delete_later(waiting)
+        except OSError:  # no more processes; the next `af prune --expire` deletes them
+            left += waiting
     return left
 
 
@@ -78,6 +81,10 @@ def _delete_later(trees: Sequence[Path]) -> None:
 
 def delete(tree: str) -> None:
     """What cannot be deleted stays, without an error: the tree has already left its place."""
+    if os.path.islink(tree):
+        with suppress(OSError):
+            os.unlink(tree)
+        return
     _make_writable(tree)
     for directory, folders, _ in os.walk(tree):  # a directory is made writable before it is entered
         for name in folders:

@@ -29,7 +29,7 @@ _RESTORING = "restoring "
 
 
 def restore(farm: Farm, kept: Trashed) -> BuilderRecord:
-    """The builder comes back as `stopped`; `af resume` continues its conversation."""
+    """The builder comes back `at_rest`."""
     id = kept.record.id
     with lock_of(farm, id):
         if load_kept(kept.directory) != kept:

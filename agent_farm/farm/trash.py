@@ -207,7 +207,9 @@ def expire(farm: Farm, age: float) -> Expired:
         except (AgentFarmError, OSError) as error:
             busy.append(error if isinstance(error, AgentFarmError) else AgentFarmError(str(error)))
     old = [path for path in _aside(farm) if int(path.name.rpartition("-")[2]) / 1e9 <= limit]
-    doomed += map(set_out, old)
+    for path in old:
+        with suppress(OSError):  # another process has just taken it
+            doomed.append(set_out(path))
     busy += _expire_salvages(farm, limit, {kept.ref for kept in gone})
     left = [path for path in delete_trees([*doomed, *cut_short]) if path not in cut_short]
     return Expired(tuple(gone), tuple(left), tuple(busy))

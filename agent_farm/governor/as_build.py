@@ -7,6 +7,7 @@ Run as a file, in a session of its own, by whoever holds the slot, for it waits 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,13 @@ def become_build(program: str, words: list[str], env: Mapping[str, str], held: H
     if held.group is not None:
         cgroup.enter(held.group)
     note_process(held.path, os.getpid())
-    os.execve(program, words, {**env, **shared_jobs(held.path.parent, held.jobs), HELD: "1"})
+    replace_process(program, words, {**env, **shared_jobs(held.path.parent, held.jobs), HELD: "1"})
+
+
+def replace_process(program: str, words: list[str], env: Mapping[str, str]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would, too
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(program, words, env)
 
 
 def let_other_sessions_first() -> None:

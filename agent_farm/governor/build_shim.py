@@ -20,7 +20,12 @@ if __name__ == "__main__":  # run as a file: only the standard library is on the
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from agent_farm.descendants import lifeline
-from agent_farm.governor.as_build import HELD, become_build, let_other_sessions_first
+from agent_farm.governor.as_build import (
+    HELD,
+    become_build,
+    let_other_sessions_first,
+    replace_process,
+)
 from agent_farm.governor.slots import Held, Limits, NoSlots, slot
 
 FILE = "governor.json"
@@ -43,18 +48,14 @@ def main(argv: Sequence[str]) -> None:
         _say(f"{words[0]}: not found")
         sys.exit(127)
     if config is None or env.get(HELD) or not (name == "--" or is_build(words, config.commands)):
-        os.execve(program, words, env)
-    # a process stopped while it holds the door would keep all others out
-    stops = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+        replace_process(program, words, env)
     try:
         with slot(
             config.limits, config.run, waits=lambda: _say(f"{name} waits for its turn to build")
         ) as held:
-            signal.signal(signal.SIGTSTP, stops)
             code = _run(program, words, env, held, in_session_of=config.run)
     except NoSlots:  # its sandbox blocks access to the slots
-        signal.signal(signal.SIGTSTP, stops)
-        os.execve(program, words, env)
+        replace_process(program, words, env)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     sys.exit(code)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import NamedTuple
 
 from agent_farm.descendants import is_there
@@ -56,21 +58,36 @@ def slot(limits: Limits, run: str, *, waits: Callable[[], None] = lambda: None) 
     `run` identifies the start of a builder, for `waiting_runs`.
     """
     with ExitStack() as stack:
-        with _opened(limits.directory / "door") as door:
+        with _never_stopped(), _opened(limits.directory / "door") as door:
             if not (_try(door) and (found := _free_slot(limits)) is not None):
+                fcntl.flock(door, fcntl.LOCK_UN)  # what is told may have to wait for its reader
                 waits()
                 with _shown_as_waiting(limits.directory, run):
-                    fcntl.flock(door, fcntl.LOCK_EX)  # a second time, if the door is ours already
+                    fcntl.flock(door, fcntl.LOCK_EX)
                     while (found := _free_slot(limits)) is None:
                         time.sleep(_POLL_SECONDS)
             path, descriptor, others = found
             stack.callback(os.close, descriptor)
+            stack.callback(_note, path, " " * 2 * _WIDTH, 0)
             _note(path, f"{limits.memory:{_WIDTH}}{0:{_WIDTH}}", 0)
             stack.enter_context(kept_jobs(limits.directory, limits.jobs, refill=not others))
             fcntl.flock(door, fcntl.LOCK_UN)
         name = f"{os.getpid()}-{path.name}"
         group = stack.enter_context(cgroup.group_of_one(name, machine.memory_for_builds()))
         yield Held(path, limits.jobs, group)
+
+
+@contextmanager
+def _never_stopped() -> Iterator[None]:
+    """Who is stopped (Ctrl-Z) at the door would keep all others out."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
 
 
 def note_process(path: Path, pid: int) -> None:
@@ -114,6 +131,8 @@ def _free_slot(limits: Limits) -> tuple[Path, int, int] | None:
             descriptor = _open(path)
         except NoSlots:
             if path in own:
+                if mine is not None:
+                    os.close(mine[1])
                 raise
             continue  # not a lock file, so no build holds it
         if not _try(descriptor):

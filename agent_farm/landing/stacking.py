@@ -46,8 +46,11 @@ def find_ground(farm: Farm, record: BuilderRecord) -> Ground:
     return Ground(landed, farm.repository.resolve_commit(landed), tuple(sorted(left)))
 
 
-def move_onto(farm: Farm, record: BuilderRecord, ground: Ground) -> tuple[str, str]:
-    """Move its branch and files; returns the tip before and after. MergeConflicts changes nothing."""
+def move_onto(farm: Farm, record: BuilderRecord, ground: Ground, shield: Shield) -> tuple[str, str]:
+    """Move its branch and files; returns the tip before and after. MergeConflicts changes nothing.
+
+    `shield` holds until the caller has recorded the move.
+    """
     tree = farm.tree(record)
     with landing_lock(farm, tree) as lock:
         settle_interrupted_move(tree)
@@ -65,6 +68,5 @@ def move_onto(farm: Farm, record: BuilderRecord, ground: Ground) -> tuple[str, s
         tip = replay(farm.repository, work, ground.commit, ground.left)
         if tip != state.head:
             move = Move(f"of {record.id} onto {ground.base}", state.branch, state.head, tip)
-            with Shield() as shield:
-                advance(tree, move, hooks=None, fds=[lock], shield=shield)
+            advance(tree, move, hooks=None, fds=[lock], shield=shield)
         return state.head, tip

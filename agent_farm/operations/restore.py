@@ -33,7 +33,8 @@ class Restored(Answer):
 
 @acts(
     "Bring a removed builder back: branch, worktree, uncommitted state and record",
-    details="It comes back stopped; af resume continues its conversation.",
+    details="It comes back stopped, and af resume continues its conversation. One whose start had been cut"
+    " short comes back as failed.",
     elsewhere="there",
 )
 def restore(context: Context, request: Restore) -> Restored:

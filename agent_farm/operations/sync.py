@@ -20,6 +20,7 @@ from agent_farm.operations.builders import SomeBuilders, choose_each, each
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.operations.send import deliver_all
+from agent_farm.shield import Shield
 
 
 class Sync(Request):
@@ -71,7 +72,10 @@ def _sync(farm: Farm, record: BuilderRecord) -> Synced:
             )
         ground = find_ground(farm, record)
         try:
-            before, after = move_onto(farm, record, ground)
+            with Shield() as shield:
+                before, after = move_onto(farm, record, ground, shield)
+                farm.registry.put(replace(record, base=ground.base, base_commit=ground.commit, stack=None))
+                note(farm, record, "synced", f"onto {ground.base} at {ground.commit[:10]}")
         except MergeConflicts as error:
             _tell_builder(farm, record, ground, error)
             raise MergeConflicts(
@@ -80,8 +84,6 @@ def _sync(farm: Farm, record: BuilderRecord) -> Synced:
                 evidence=error.evidence,
                 hint=as_command("af", "attach", record.id),
             ) from None
-        farm.registry.put(replace(record, base=ground.base, base_commit=ground.commit, stack=None))
-        note(farm, record, "synced", f"onto {ground.base} at {ground.commit[:10]}")
         return Synced(id=record.id, base=ground.base, base_commit=ground.commit, before=before, after=after)
 
 

@@ -67,7 +67,7 @@ class StateStore:
             raise AgentFarmError(
                 f"{key} has revision {found}, not {wanted}",
                 why="Somebody else has changed it since it was read; nothing was written.",
-                hint=as_command("af", "butler", "state", "get", key),
+                hint=as_command("af", "butler", "state", "get", "--butler", self.butler, "--", key),
             )
 
     def items(self, prefix: str = "") -> dict[str, Any]:

@@ -81,6 +81,10 @@ CASES = [
     (["stop", "@n"], {"@needs-you"}),
     (["schedule", "add", "n", "c", "p", "--timezone", "Europe/Ber"], {"Europe/Berlin"}),
     (["sessions", "show", "--source", "ti"], {"tick"}),
+    (["runtimes", ""], {"list", "check"}),
+    (["runtimes", "--"], {"--json", "--help"}),
+    (["sessions", "st"], {"stop"}),
+    (["butler", "state", "g"], {"get"}),
     (["config", "get", "merge."], {"merge.strategy", "merge.check"}),
 ]
 

@@ -61,6 +61,9 @@ def test_what_sessions_keep(af: Af, repo: Path) -> None:
     assert check("get", "seen")["revision"] > first["revision"]
     assert af("butler", "state", "get", "seen").stdout == "three\n"
     assert af("butler", "state", "set", "seen", "four", "--if-revision", before).returncode == 1
+    assert "--butler" in af("butler", "state", "set", "seen", "four", "--if-revision", before).stderr
+    assert check("set", "deep", "[" * 20_000)["value"] == "[" * 20_000
+    assert check("delete", "deep")["deleted"]
     assert check("list")["state"] == {"seen": "three"}
     assert check("delete", "seen")["deleted"]
     assert "Nothing is kept" in af("butler", "state", "list").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm import deletion, trash
+from agent_farm.farm.deletion import delete_trees
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.guarded_removal import Waived, prune_several
 from tests.conftest import Af
@@ -83,6 +85,16 @@ def test_a_deletion_that_was_killed_is_completed_by_the_next_expire(
     assert len(list((repo / ".agent-farm/trash").glob(".*.deleting"))) == 3
     assert af("prune", "--expire", "0").returncode == 0
     assert traces(repo).trash == frozenset()
+
+
+def test_a_link_in_place_of_a_tree_is_deleted_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere/inner").mkdir(parents=True)
+    (tmp_path / "elsewhere/inner").chmod(0o755)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    assert delete_trees([link]) == []
+    assert not os.path.lexists(link)
+    assert stat.S_IMODE((tmp_path / "elsewhere/inner").stat().st_mode) == 0o755
 
 
 def test_only_whole_paths_are_deleted(tmp_path: Path) -> None:

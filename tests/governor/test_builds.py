@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -175,6 +176,45 @@ def test_one_that_waits_cannot_be_stopped_at_the_door(place: Path, start: Start)
     third = start(configure(place, "three", slots=1))
     (place / "hold").unlink()
     assert waiting.wait(timeout=60) == third.wait(timeout=60) == 0
+
+
+def test_who_cannot_say_that_it_waits_holds_up_nobody(place: Path) -> None:
+    """What is told goes to a pager, say, in which somebody reads."""
+    limits = Limits(place / "builds", 1)
+    make_places(limits)
+    reads, waits, done = threading.Event(), threading.Event(), threading.Event()
+
+    def second() -> None:
+        with slot(limits, "two", waits=lambda: (waits.set(), reads.wait(60))[0]):
+            done.set()
+
+    waiting = threading.Thread(target=second)
+    with slot(limits, "one"):
+        waiting.start()
+        assert waits.wait(60)
+    with slot(limits, "three", waits=lambda: pytest.fail("the slot is free")):
+        assert not done.is_set()
+    reads.set()
+    waiting.join(60)
+    assert done.is_set()
+
+
+def test_what_a_slot_was_held_for_is_forgotten_with_it(place: Path) -> None:
+    limits = Limits(place / "builds", 1, 60_000)
+    make_places(limits)
+    with slot(limits, "one"):
+        assert (limits.directory / "slot-0").read_text().split() == ["60000", "0"]
+    assert (limits.directory / "slot-0").read_text().split() == []
+
+
+def test_a_build_that_writes_to_nobody_ends(place: Path, start: Start) -> None:
+    """As from a shell: Python ignores SIGPIPE, and what it becomes would, too."""
+    (place / "tools/make").write_text("#!/bin/sh\ngrep SigIgn /proc/self/status\n")
+    for words in (("make",), ("tool", "start")):
+        (place / "tools/tool").write_text("#!/bin/sh\ngrep SigIgn /proc/self/status\n")
+        (place / "tools/tool").chmod(0o755)
+        said, _ = start(configure(place, "one", slots=1), *words).communicate(timeout=60)
+        assert int(said.split()[1], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0
 
 
 def test_its_end_and_the_signals_it_gets_are_those_of_the_build(place: Path, start: Start) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
 import subprocess
@@ -31,6 +32,31 @@ def listening(place: Path) -> dict[int, str]:
                 connections = process.net_connections("tcp")
                 found |= {one.laddr.port: words for one in connections if one.status == "LISTEN"}
     return found
+
+
+def runtime_env_agents(place: Path) -> set[int]:
+    """The ports of a part of Ray that knows no TLS; it is found by its parent, as its new name hides its
+    environment."""
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            parent = process.parent()
+            if (
+                "RuntimeEnvAgent" in " ".join(process.cmdline())
+                and parent
+                and str(place) in str(parent.environ())
+            ):
+                connections = process.net_connections("tcp")
+                found |= {one.laddr.port for one in connections if one.status == "LISTEN"}
+    return found
+
+
+def refused_without_token(port: int) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=60)
+    connection.request("POST", "/get_or_create_runtime_env", body=b"")
+    status = connection.getresponse().status
+    connection.close()
+    return status in (401, 403)
 
 
 def greeted(port: int, tls: Path, *, named: bool) -> bool:
@@ -90,6 +116,11 @@ def test_all_of_it_speaks_tls_and_strangers_are_refused(
     found = listening(short)
     for part in ("gcs_server", "raylet", "agent_farm.engine.holder", "ray::NodeAgent"):
         assert [words for words in found.values() if part in words], f"{part} is not among {found}"
+    agents = runtime_env_agents(short)
+    assert agents
+    for one in agents:  # plain HTTP, for the raylet of its own machine, which has the token
+        assert refused_without_token(one)
+        found.pop(one, None)
     for one, words in found.items():
         # a worker that has just begun to listen, or ends, drops who comes
         wait_until(

@@ -31,6 +31,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: what it started would outlive its terminal
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# pyenv's python3 is a script that takes longer than most of what it starts.
+if (python3 := shutil.which("python3")) and Path(python3).resolve().read_bytes()[:2] == b"#!":
+    os.environ["PATH"] = f"{sys.base_prefix}/bin:{os.environ['PATH']}"
+
 HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 LEAVING = 60.0  # seconds that what is ending may take
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")

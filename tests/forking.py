@@ -128,31 +128,36 @@ def _read_all(pipes: list[int], pid: int, timeout: float) -> list[str]:
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork for each message; at the end of the channel, end."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while (received := socket.recv_fds(channel, 1, 4))[0]:
-        descriptors = received[1]
-        if os.fork() == 0:
-            channel.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run_and_tell(*descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _run_and_tell(stdin: int, stdout: int, stderr: int, reply: int) -> NoReturn:
-    """Becomes `af`, and the one that waits for it, which tells its number and its end."""
-    with socket.socket(fileno=reply) as connection:
-        order = json.loads(connection.makefile("rb").readline())
-        pid = os.fork()
-        if pid:
-            for descriptor in (stdin, stdout, stderr):
+    """Fork for each message, and tell how each fork ends; at the end of the channel, end."""
+    running: dict[int, tuple[int, socket.socket]] = {}
+    while True:
+        for ready in select.select([channel.fileno(), *running], [], [])[0]:
+            if ready in running:
+                pid, reply = running.pop(ready)
+                os.close(ready)
+                with reply, suppress(OSError):  # who asked may be gone
+                    reply.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                continue
+            received, descriptors, _, _ = socket.recv_fds(channel, 1, 4)
+            if not received:
+                return
+            *streams, reply_end = descriptors
+            if (pid := os.fork()) == 0:
+                channel.close()
+                for other, (_, connection) in running.items():
+                    os.close(other)
+                    connection.close()
+                _become_af(streams, socket.socket(fileno=reply_end))
+            for descriptor in streams:
                 os.close(descriptor)
-            connection.sendall(b"%d\n" % pid)
-            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            connection.sendall(b"%d\n" % code)
-            os._exit(0)
-    for number, descriptor in enumerate((stdin, stdout, stderr)):
+            running[os.pidfd_open(pid)] = pid, socket.socket(fileno=reply_end)
+
+
+def _become_af(streams: list[int], reply: socket.socket) -> NoReturn:
+    with reply:
+        order = json.loads(reply.makefile("rb").readline())
+        reply.sendall(b"%d\n" % os.getpid())
+    for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
     if order["new_session"]:

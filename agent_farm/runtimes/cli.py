@@ -222,7 +222,7 @@ class Cli(Struct, frozen=True):
     is one. `hides_git_identity`: its commands do not see the user's git identity. `reads_beside`: headless,
     it can be allowed to read a directory without being allowed to write there. `worker` makes the command of
     a program of ours around it, headless, and that program's standard input; without a worker, it gets the
-    prompt there.
+    prompt there. `before_resume` prepares the home of a pane that continues a conversation.
     """
 
     name: str
@@ -260,6 +260,7 @@ class Cli(Struct, frozen=True):
     files: Callable[[Start], Mapping[Path, str]] = lambda start: {}
     environment: Callable[[Start], Mapping[str, str]] = lambda start: {}
     worker: Callable[[Start], tuple[tuple[str, ...], str]] | None = None
+    before_resume: Callable[[Start], None] = lambda start: None
     events: Callable[[Start], LineParser] = no_parser
     temporary: Mapping[str, str] = field(default_factory=dict)
 

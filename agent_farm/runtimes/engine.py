@@ -24,6 +24,8 @@ class CliAdapter(RuntimeAdapter):
     def interactive(self, start: Start) -> Launch:
         command = self.find_command(start.env, start.command) or start.command or (self.binary_name,)
         start = structs.replace(_at_home(self.cli, start), command=command)
+        if start.resume:
+            self.cli.before_resume(start)
         argv = (*command, *fill(self.cli, self.cli.pane, start))
         files = tuple(LaunchFile(path, text) for path, text in _files(self.cli, start).items())
         scratch = _scratch(start) if start.mode in self.cli.temporary else None

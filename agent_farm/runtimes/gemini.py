@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -85,6 +87,17 @@ def _files(start: Start) -> dict[Path, str]:
         rules = [*(_skill_rules(start) if start.permissions == "edit" else ()), *_bounds_rules(start)]
         files[directory / "policies" / "farm.toml"] = tomli_w.dumps({"rule": rules} if rules else {})
     return {directory / "settings.json": json.dumps(settings), **files}
+
+
+def _set_conversation_apart(start: Start) -> None:
+    """Give its files names that gemini does not choose.
+
+    Each start opens a file that is named after the minute and the conversation, and deletes it if it is ended
+    before it has loaded the conversation: within the minute, that would be the conversation's own.
+    """
+    id = glob.escape((start.conversation_id or "")[:8])
+    for file in start.home.glob(f".gemini/tmp/*/chats/session-*T*-{id}.jsonl"):
+        file.rename(file.with_name(f"session-{time.time_ns()}-{id}.jsonl"))
 
 
 def _hook(start: Start) -> dict[str, object]:
@@ -212,6 +225,7 @@ GEMINI = Cli(
     flags=_flags,
     files=_files,
     environment=_environment,
+    before_resume=_set_conversation_apart,
     events=parser_in("gemini_events", "GeminiEvents"),
     hooks=HOOKS,
     screen=Screen(

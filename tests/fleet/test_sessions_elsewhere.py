@@ -101,7 +101,7 @@ def lines_of(nodes: list[Node], name: str) -> int:
 def test_a_machine_that_dies_in_the_middle(af: Af, log: Records, big: Node, other: Node) -> None:
     ok(af, "config", "set", "fleet.lost_seconds", "5")
     ok(af, "config", "set", "sessions.at_once", "2")
-    ids = {}
+    ids = {ok(af, "trigger", "--on", "big", "--no-wait", "[[sleep:600]]").strip(): "none.md"}
     for number in range(10):
         prompt = f"[[sleep:1.5]] Write one line about it into n{number}.md"
         ids[ok(af, "trigger", "--on", "fleet", "--no-wait", prompt).strip()] = f"n{number}.md"

@@ -44,8 +44,9 @@ class Stage:
         return lambda: len(self.messages()) > before
 
     def messages(self) -> list[bytes]:
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
-        return [bytes.fromhex(line) for line in lines]
+        """Those written whole."""
+        text = self.file.read_text() if self.file.exists() else ""
+        return [bytes.fromhex(line) for line in text.split("\n")[:-1]]
 
     def screen(self) -> str:
         return self.server.capture(self.address.pane_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.conftest import Af
 from tests.fake_api import FakeApi
 from tests.runtimes.real.clis import CLIS, Cli, require_clis
 from tests.runtimes.real.live import Live, spawned
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.runtimes
 
@@ -58,6 +60,27 @@ def test_resumes_without_a_message_keep_the_conversation(live: Live) -> None:
     again = live.conversation()
     assert again
     assert first in (None, again)
+
+
+def test_gemini_ended_as_it_resumes_keeps_the_conversation(
+    af: Af, api: FakeApi, repo: Path, home: Path
+) -> None:
+    """Its new file has the name that the conversation's had, if the minute is the same."""
+    require_clis()
+
+    def files() -> list[str]:
+        return [file.read_text() for file in (repo / ".agent-farm").rglob("chats/session-*.jsonl")]
+
+    with spawned(af, CLIS["gemini"], repo, CLIS["gemini"].environment(api), "hello") as live:
+        live.wait_for("idle")
+        live.af("stop", live.id, env=live.env)
+        (said,) = files()
+        live.af("resume", live.id, env=live.env)
+        wait_until(lambda: "".join(files()).count('"startTime"') == 2, what="its new file")
+        subprocess.run(["tmux", "kill-session", "-t", f"={live.session}"], check=True, timeout=120)
+        wait_until(lambda: live.af("resume", live.id, env=live.env).returncode == 0, what="its end")
+        live.wait_for("idle", seconds=30)
+        assert any(text.startswith(said) for text in files())
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])

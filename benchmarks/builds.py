@@ -44,7 +44,7 @@ def main() -> Rows:
         on.run(AF, "config", "set", "limits.build_memory", str(PROCESSES * MEGABYTES))
         spawn_idle(on, BUILDERS)
         tools = _make_tool(on)
-        rest = _watched(on, lambda: time.sleep(5))
+        rest = _watched(on, lambda: time.sleep(15))
         free = _watched(on, lambda: _build_all(on, [tools])) if _fits() else {"makespan": "left out"}
         governed = _watched(on, lambda: _build_all(on, [None, tools]))
     rows = [("nothing built", rest), ("without limits", free), (f"limits.builds = {SLOTS}", governed)]
@@ -94,8 +94,8 @@ def _watched(on: Stage, act: Callable[[], None]) -> dict[str, str]:
     killed, failed = _oom_kills(), _failures(on)
     with _terminal(on) as side:
         watchers = [
-            Thread(target=_again, args=(ended, statuses, lambda: on.run(AF, "status"))),
-            Thread(target=_again, args=(ended, echoes, lambda: _echo(side))),
+            Thread(target=_again, args=(ended, 0.5, statuses, lambda: on.run(AF, "status"))),
+            Thread(target=_again, args=(ended, 0.1, echoes, lambda: _echo(side))),
         ]
         for watcher in watchers:
             watcher.start()
@@ -113,8 +113,9 @@ def _watched(on: Stage, act: Callable[[], None]) -> dict[str, str]:
     }
 
 
-def _again(ended: Event, found: list[float], act: Callable[[], object]) -> None:
-    while not ended.wait(0.1):
+def _again(ended: Event, pause: float, found: list[float], act: Callable[[], object]) -> None:
+    """With a pause, for what asks all the time has the processors that a build would have."""
+    while not ended.wait(pause):
         begin = time.perf_counter()
         act()
         found.append(time.perf_counter() - begin)

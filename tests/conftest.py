@@ -161,10 +161,10 @@ def end_tmux_servers(sockets: Path) -> None:
 def end_processes(private: Path) -> None:
     """Whatever was started with this home: a server that a command left running, and that is its purpose."""
     wanted = f"HOME={private}".encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(int(entry.name), signal.SIGKILL)
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{name}/environ", "rb") as environment:
+            if wanted in environment.read().split(b"\0") and int(name) != os.getpid():
+                os.kill(int(name), signal.SIGKILL)
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def git_states(
             for record in records
             if record.id in left
         }
-    _remember(_file(farm), remembered | found, farm.registry.ids())
+    _remember(_file(farm), remembered, found, farm.registry.ids())
     # an earlier problem may have been solved since
     known = {id: state for id, state in remembered.items() if state.problem is None} | found
     return {record.id: known[record.id] for record in records if record.id in known}
@@ -277,8 +277,12 @@ def _load(file: Path) -> dict[str, GitState]:
     return known.states if known else {}
 
 
-def _remember(file: Path, found: Mapping[str, GitState], ids: Collection[str]) -> None:
-    kept = {id: state for id, state in found.items() if id in ids}
+def _remember(
+    file: Path, before: Mapping[str, GitState], found: Mapping[str, GitState], ids: Collection[str]
+) -> None:
+    kept = {id: state for id, state in {**before, **found}.items() if id in ids}
+    if kept == before:
+        return
     with suppress(AgentFarmError):  # on a full or read-only disk, status works without memory
         make_directory(file.parent)
-        store(file, _Remembered(kept))
+        store(file, _Remembered(kept), lasting=False)  # what a power cut takes is asked again

@@ -12,7 +12,8 @@ from agent_farm.typed import make_known
 class About(Struct, frozen=True):
     """`state` is its status then, `branch` what it had checked out, `tip` the tip of its own branch.
 
-    `conversation` is the one in `talk/`.
+    `conversation` is the one in `talk/`. `start_failed` says why its start failed, if it did: its worktree
+    may not be whole.
     """
 
     id: str
@@ -22,6 +23,7 @@ class About(Struct, frozen=True):
     tip: str | None
     conversation: str | None
     left_out: tuple[str, ...]
+    start_failed: str | None = None
 
 
 def about_of(found: Checkpoint, id: str) -> About:

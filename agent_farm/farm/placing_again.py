@@ -1,6 +1,7 @@
 """Makes a builder from a checkpoint: branch, worktree with uncommitted changes, journal and conversation.
 
-It is recorded as `creating` until it is complete, then as `stopped`; the caller starts it.
+It is recorded as `creating` until it is complete, then as `stopped`, or as `failed` if its start had failed;
+the caller starts it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def place_again(
             with suppress(AgentFarmError, OSError):
                 remove_traces(farm, record)
             raise
-        record = farm.registry.put(replace(record.with_state("stopped", why), new_branch=True))
+        record = record.with_state("failed" if about.start_failed else "stopped", about.start_failed or why)
+        record = farm.registry.put(replace(record, new_branch=True))
         note(farm, record, "placed again")
     ended = about.state in ("exited", "stopped", "failed")
     begins = record.prompt_file is None or about.state in _BEGUN

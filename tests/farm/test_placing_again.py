@@ -24,6 +24,17 @@ from tests.farm.conftest import Spawned
 from tests.gitrepo import commit_files, git
 
 
+def test_one_whose_start_was_cut_short_stays_failed(spawn: Callable[..., Spawned]) -> None:
+    """Its worktree may not be whole: an agent would take every missing file for deleted."""
+    one = spawn()
+    farm = open_farm(one.repo)
+    record = farm.registry.put(farm.registry.read()[one.id].with_state("failed", "its start was cut short"))
+    make_checkpoint(farm, record, Status("failed", "process"), one.tip, None)
+    told, ref = replace(record, state="running", reason=None), checkpoint_ref(one.id)
+    placed, starts = placing_again.place_again(farm, told, ref, most_bytes=10**8, why="placed here")
+    assert (placed.state, placed.reason, starts) == ("failed", "its start was cut short", False)
+
+
 def test_what_went_on_here_stays_when_it_is_placed_here(
     spawn: Callable[..., Spawned], monkeypatch: pytest.MonkeyPatch
 ) -> None:

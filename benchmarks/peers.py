@@ -186,4 +186,7 @@ def _installed(peer: Peer) -> tuple[Path | None, str]:
     except subprocess.TimeoutExpired:
         return None, f"installing it takes more than {_INSTALL_SECONDS} s"
     said = "".join(done.stderr.strip().splitlines()[-1:]).strip()
-    return (program, "") if program.exists() else (None, f"it cannot be installed here: {said}")
+    if program.exists():
+        return program, ""
+    why = "its registry cannot be reached" if "resolve host" in said else said
+    return None, f"it cannot be installed here: {why}"

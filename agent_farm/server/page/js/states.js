@@ -27,7 +27,7 @@ export const STATES = [
 export const FINISHED = new Set(["exited", "failed", "stopped", "lost"]);
 
 /* Where nothing goes on until a person has looked. */
-const NEEDS_PERSON = new Set(["waiting", "failed", "interrupted", "lost"]);
+const NEEDS_PERSON = new Set(["waiting", "failed", "interrupted", "lost", "unknown"]);
 export const needsPerson = (builder) => NEEDS_PERSON.has(builder.status.state);
 
 export function urgency(builder) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.panes import find_panes, not_asked
+from agent_farm.farm.panes import Found, find_panes, not_asked
 from agent_farm.own_files import read_own
 from agent_farm.pane.launchfile import NotLaunchable, forget_environment
 from agent_farm.paths import RunPaths
@@ -62,12 +63,14 @@ def end_left(records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
     }
 
 
-def program_in_shell(pane: PaneFacts | None) -> str | None:
-    """What somebody runs in the shell that an ended runtime left; None if the shell is just waiting."""
-    if pane is None or pane.dead:
+def program_in_session(found: Found) -> str | None:
+    """What somebody runs in the shell that an ended runtime left, or beside it; None if shells just wait."""
+    if (pane := found.pane) is None:
         return None
-    group = foreground_group(pane.pid)
-    return None if group in (None, pane.pid) else pane.command
+    group = None if pane.dead else foreground_group(pane.pid)
+    if group not in (None, pane.pid):
+        return "this af" if group == os.getpgrp() else pane.command
+    return found.server.program_beside(pane)
 
 
 def has_secrets(run: RunPaths) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, Status
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
-from agent_farm.farm.ending import program_in_shell
+from agent_farm.farm.ending import program_in_session
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.farm.listing import read_statuses
@@ -189,9 +189,9 @@ def _running(record: BuilderRecord, status: Status, panes: Mapping[str, Found]) 
         return _cannot_stop(status)
     if not status.is_finished:
         return [Obstacle(f"it is still running ({status.state})", as_command("af", "stop", record.id))]
-    program = program_in_shell(panes[record.id].pane) if record.id in panes else None
+    program = program_in_session(panes[record.id]) if record.id in panes else None
     if program:
-        return [Obstacle(f"{program} runs in its shell", as_command("af", "attach", record.id))]
+        return [Obstacle(f"{program} runs in its session", as_command("af", "attach", record.id))]
     return []
 
 

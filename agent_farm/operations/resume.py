@@ -16,14 +16,16 @@ from agent_farm.builders.registry import Records
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
 from agent_farm.consent import Consent
+from agent_farm.documents import damaged
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.carried_output import carried_files, declared_output, fitting_output
 from agent_farm.farm.chosen_runtime import Chosen, agree_to_start, choose_runtime
-from agent_farm.farm.ending import end_processes, program_in_shell
+from agent_farm.farm.conversation_home import require_within_reach
+from agent_farm.farm.ending import end_processes, program_in_session
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import each_held
-from agent_farm.farm.panes import find_panes
+from agent_farm.farm.panes import Found, find_panes
 from agent_farm.farm.preparation import setup_command
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE, prepare_start, start_runtime
 from agent_farm.farm.waiting import require_room
@@ -34,7 +36,6 @@ from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
 from agent_farm.pane.launchfile import Copy
-from agent_farm.tmux.snapshot import PaneFacts
 
 
 class Resume(Request):
@@ -157,7 +158,7 @@ def _prepare(
     agreed = dict[tuple[str, str | None, str], Chosen]()
     for id, record in records.items():
         try:
-            _require_resumable(farm, record, statuses[id], panes[id].pane if id in panes else None)
+            _require_resumable(farm, record, statuses[id], panes.get(id))
             wanted = (record.runtime, record.model, record.permissions)
             if wanted not in agreed:
                 chosen = choose_runtime(farm, record.runtime, model=wanted[1], permissions=wanted[2])
@@ -185,7 +186,7 @@ def _readied(farm: Farm, record: BuilderRecord, chosen: Chosen) -> _Ready:
     return _Ready(record, started, chosen, conversation is not None)
 
 
-def _require_resumable(farm: Farm, record: BuilderRecord, status: Status, pane: PaneFacts | None) -> None:
+def _require_resumable(farm: Farm, record: BuilderRecord, status: Status, pane: Found | None) -> None:
     if status.state in ALIVE:
         raise UsageError(f"{record.id} is running ({status.state})", hint=f"af attach {record.id}")
     if status.state == "unknown":
@@ -204,10 +205,9 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status, pane: 
             why=f"It was kept because somebody's work is in {record.worktree}.",
             hint=f"af diff {record.id}",
         )
-    program = program_in_shell(pane)
-    if program:
+    if pane is not None and (program := program_in_session(pane)):
         raise AgentFarmError(
-            f"{program} is running in the shell of {record.id}",
+            f"{program} is running in the session of {record.id}",
             why="Resuming would end it.",
             hint=f"af attach {record.id}",
         )
@@ -234,13 +234,18 @@ def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *
         role_text=load_role(farm.run(record.id).role) if record.role else None,
         resume=continues,
     )
+    if continues:
+        require_within_reach(record, chosen.adapter.cli, start)
     setup = setup_command(farm) if not continues else None
     start_runtime(farm, record, chosen, start, copies=_lost_output(farm, record), setup=setup)
 
 
 def _prompt_again(farm: Farm, record: BuilderRecord) -> str:
+    file = farm.run(record.id).prompt
     try:
-        return read_own(farm.run(record.id).prompt).decode()
+        return read_own(file).decode()
+    except UnicodeDecodeError:
+        raise damaged(file, "It is not UTF-8.") from None
     except FileNotFoundError:
         raise AgentFarmError(
             f"The prompt of {record.id} was never written",

@@ -206,8 +206,8 @@ class _Builder:
         after = f" after {seconds:.0f} s" if seconds is not None else ""
         why = f": {reason}" if reason else ""
         say(f"[agent-farm] {plan.runtime} {state}{after}{why}. This is a shell in the worktree.")
-        say(f"[agent-farm] continue: af resume {plan.builder}")
-        say(f"[agent-farm] remove:  af prune {plan.builder}")
+        say(f"[agent-farm] continue, from another terminal: af resume {plan.builder}")
+        say(f"[agent-farm] remove, from another terminal:   af prune {plan.builder}")
         told = (self._tell(name, event) for name in self.plan.notices)
         for problem in (*told, self._run_at_end(), self._start_next()):
             if problem:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _EVENTS = "events.jsonl"
 _TAIL = 65536
+_LOCK_SECONDS = 2.0
 # Event: the server has listed its tools to a builder's runtime.
 TOOLS_TOLD = "tools"
 
@@ -22,12 +23,27 @@ def record_event(directory: str, event: Mapping[str, object]) -> str | None:
     """Append one event; returns the last state that the same run reported before, if any."""
     descriptor = _open(directory, _EVENTS)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor)
         before = _last_state(_newest(descriptor), event.get("run"))
         os.write(descriptor, _line(event))
     finally:
         os.close(descriptor)
     return before
+
+
+def _lock(descriptor: int) -> None:
+    """So that each writer knows the state before its own.
+
+    Not for longer, or a builder could keep everybody out: a line is written in one piece in any case.
+    """
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return
 
 
 def append_line(directory: str, name: str, document: Mapping[str, object]) -> None:
@@ -103,10 +119,10 @@ def launcher_event(run: str, name: str, state: str | None, reason: str | None = 
 
 
 def write_json(directory: str, name: str, content: Mapping[str, object]) -> None:
-    """Replaces the file as a whole."""
+    """Replaces the file as a whole, by way of a file that nobody can have put there before."""
     path = os.path.join(directory, name)
-    temporary = os.path.join(directory, f".{name}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    temporary = os.path.join(directory, f".{name}.{os.urandom(4).hex()}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w") as file:
         file.write(dumps(content))
         file.flush()

@@ -42,7 +42,7 @@ def _end(message: str, plan: Plan | None) -> NoReturn:
     say(f"[agent-farm] {message}")
     if plan is None:
         sys.exit(1)
-    say(f"[agent-farm] continue: af resume {plan.builder}")
+    say(f"[agent-farm] continue, from another terminal: af resume {plan.builder}")
     become_shell(plan.shell, plan.worktree, dict(os.environ))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from agent_farm.inside import NotReadable, read_plain
 
-_STRING = r'"(?:\\.|[^"\\])*"'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+# What is not closed goes on to the end, so that it is gone through once: a clone may have written it.
+_STRING = r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 

@@ -61,6 +61,12 @@ class TmuxServer(Struct, frozen=True):
         found = [(name, path) for name, _, path in (row.partition(SEPARATOR) for row in rows) if path]
         return tuple(dict.fromkeys(name for name, path in found if Path(path).is_relative_to(place)))
 
+    def program_beside(self, pane: PaneFacts) -> str | None:
+        """A program that somebody runs in another pane of its session."""
+        from agent_farm.tmux.panes_beside import program_beside
+
+        return program_beside(self.socket, pane)
+
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""
         from agent_farm.tmux.capturing import capture_history, capture_screen

@@ -14,7 +14,8 @@ from agent_farm.tmux.tmux_process import TmuxAnswer
 SEPARATOR = "␞"
 _FIELDS = (
     "#{session_id}", "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{session_attached}",
-    "#{window_activity}", "#{pane_start_command}", "#{pane_current_command}", "#{session_name}",
+    "#{window_activity}", "#{session_windows}", "#{window_panes}", "#{pane_start_command}",
+    "#{pane_current_command}", "#{session_name}",
 )  # fmt: skip
 LIST_PANES = (
     "list-panes", "-a",
@@ -27,6 +28,8 @@ _STARTED_BY_US = re.compile(r'[/\\]launcher\.py"? (af-[A-Za-z0-9_-]+) [0-9a-f]+$
 
 
 class PaneFacts(Struct, frozen=True):
+    """`alone`: its session has no other pane."""
+
     session_id: str
     session_name: str
     pane_id: str
@@ -35,6 +38,7 @@ class PaneFacts(Struct, frozen=True):
     attached: int
     activity: float
     command: str
+    alone: bool
 
 
 class Snapshot(Struct, frozen=True):
@@ -63,18 +67,19 @@ def _read_line(line: str) -> tuple[str, PaneFacts] | None:
     parts = line.split(SEPARATOR, len(_FIELDS) - 1)
     if len(parts) != len(_FIELDS):
         return None
-    ours = _STARTED_BY_US.search(parts[6])
+    ours = _STARTED_BY_US.search(parts[8])
     if not ours:
         return None
     return ours[1], PaneFacts(
         session_id=parts[0],
-        session_name=parts[8],
+        session_name=parts[10],
         pane_id=parts[1],
         pid=int(parts[2] or 0),
         dead=parts[3] == "1",
         attached=int(parts[4] or 0),
         activity=float(parts[5] or 0),
-        command=parts[7],
+        command=parts[9],
+        alone=(parts[6], parts[7]) == ("1", "1"),
     )
 
 

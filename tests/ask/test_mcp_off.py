@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,4 +82,15 @@ def test_unreadable_opencode_configuration_stops_the_start(home: Path) -> None:
 def test_json_with_comments_leaves_strings_alone() -> None:
     text = '\ufeff{"url": "http://x/*no*/", "b": [1, 2, ], // "c"\n "d": "a,]\\"//", }'
     assert parse_jsonc(text) == {"url": "http://x/*no*/", "b": [1, 2], "d": 'a,]"//'}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "' + '\\"' * 20_000, "/*" * 20_000, '"' * 40_001], ids=["string", "comment", "quotes"]
+)
+def test_settings_that_never_close_are_gone_through_once(text: str) -> None:
+    """A clone may have written them; each of them took from 10 s to minutes."""
+    begun = time.process_time()
+    with suppress(ValueError):
+        parse_jsonc(text)
+    assert time.process_time() - begun < 2
     assert parse_jsonc("") == {}

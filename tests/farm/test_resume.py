@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +46,43 @@ def test_a_command_that_changed_since_the_spawn_is_asked_about(af: Af, repo: Pat
     assert af("resume", "--yes", builder.id).returncode == 0
     builder.stop()
     assert af("resume", builder.id).returncode == 0
+
+
+def test_a_prompt_that_is_no_text_is_named(af: Af, repo: Path) -> None:
+    af("config", "set", "worktree.setup", "false")
+    id = af("spawn", "Write something", "--runtime", "demo", "--yes").stdout.strip()
+    wait_until(lambda: state(af, id) == "failed", what="the setup to fail")
+    prompt = repo / f".agent-farm/runs/{id}/prompt.md"
+    prompt.write_bytes(b"\xff")
+    done = af("resume", id)
+    assert (done.returncode, f"{prompt} is damaged" in done.stderr) == (1, True), done.stderr
+
+
+def test_what_somebody_runs_beside_it_is_not_ended(af: Af, spawn: Spawn) -> None:
+    """In another pane of its session; shells that wait do not count."""
+    builder = spawn()
+    session = f"={status_of(af, builder.id)['session']}:"
+    af("send", builder.id, "[[exit:0]]")
+    wait_until(lambda: builder.state == "exited", what="the runtime to end")
+    subprocess.run(["tmux", "split-window", "-d", "-t", session], check=True)
+    subprocess.run(["tmux", "new-window", "-d", "-t", session, "sleep", "600"], check=True)
+    refused = af("resume", builder.id)
+    assert f"sleep is running in the session of {builder.id}" in refused.stderr
+    assert "sleep runs in its session" in af("prune", builder.id).stderr
+    subprocess.run(["tmux", "kill-window", "-t", f"{session}1"], check=True)
+    assert af("resume", builder.id).returncode == 0
+
+
+def test_typed_in_the_shell_that_it_would_close_it_says_so(af: Af, spawn: Spawn) -> None:
+    builder = spawn()
+    session = f"={status_of(af, builder.id)['session']}:"
+    af("send", builder.id, "[[exit:0]]")
+    wait_until(lambda: builder.state == "exited", what="the runtime to end")
+    assert f"continue, from another terminal: af resume {builder.id}" in af("capture", builder.id).stdout
+    typed = f"{sys.executable} -m agent_farm resume {builder.id}"
+    subprocess.run(["tmux", "send-keys", "-t", session, typed, "Enter"], check=True)
+    said = f"this af is running in the session of {builder.id}"
+    wait_until(lambda: said in af("capture", builder.id).stdout.replace("\n", " "), what=said)
 
 
 def test_two_at_once_start_it_once(af: Af, spawn: Spawn) -> None:

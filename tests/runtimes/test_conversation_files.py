@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.conversation_home import require_within_reach
 from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.conversation_files import find_files, lay_files
+from tests.builders.test_registry import a_record
 
 ID = "0a1b2c3d-0000-4000-8000-000000000000"
 HERE, THERE = Path("/home/me/farm.one/.builders/x"), Path("/srv/fleet/farm/.builders/x")
@@ -47,6 +51,35 @@ def test_with_a_key_it_is_in_the_builders_own_home(tmp_path: Path) -> None:
     )
     (file,) = (path for path in (tmp_path / "me").rglob("*") if path.is_file())
     assert file == tmp_path / f"me/run/claude/projects/-srv-fleet-farm--builders-x/{ID}.jsonl"
+
+
+@pytest.mark.parametrize("runtime", PLACES)
+def test_a_start_in_the_other_home_is_refused(runtime: str, tmp_path: Path) -> None:
+    """A key that was set at the spawn and is not now, the other way round, and `unlock`."""
+    cli, me, run = get_adapter(runtime).cli, tmp_path / "me", tmp_path / "run"
+    private = run / cli.binary / Path(PLACES[runtime][0]).relative_to(cli.own_home)
+    own, key = me / PLACES[runtime][0], {cli.keys[0]: "x"}
+    record = a_record(runtime=runtime)
+
+    def refused(file: Path, env: dict[str, str], *unlocked: str) -> str:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("said\n")
+        start = Start(
+            "pane", {"HOME": str(me), **env}, cwd=HERE, home=run, place=run, top=HERE,
+            conversation_id=ID, resume=True, unlocked=unlocked,
+        )  # fmt: skip
+        try:
+            require_within_reach(record, cli, start)
+        except AgentFarmError as error:
+            return str(error.hint)
+        finally:
+            file.unlink()
+        return ""
+
+    assert (refused(private, key), refused(own, {})) == ("", "")
+    assert refused(private, {}) == f"export {cli.keys[0]}=…"
+    assert refused(own, key) == f"unset {cli.keys[0]}"
+    assert refused(private, key, "hooks") == f"af config unset runtimes.{runtime}.unlock"
 
 
 @pytest.mark.parametrize(

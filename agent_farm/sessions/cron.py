@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, tzinfo
-from pathlib import Path
+from datetime import datetime, tzinfo
 
 from agent_farm.errors import UsageError
+from agent_farm.sessions.time_zone import machine_zone, named_zone
 
 MOST_DUES = 1000
 CATCH_UP_SECONDS = 3600
@@ -25,7 +25,8 @@ def next_due(cron: str, timezone: str | None, after: float) -> float:
 
     zone = _zone(timezone)
     try:
-        return next(CronSim(cron, datetime.fromtimestamp(after, zone))).timestamp()
+        dues = (due.timestamp() for due in CronSim(cron, datetime.fromtimestamp(after, zone)))
+        return next(due for due in dues if due > after)  # of a repeated hour, cronsim begins with the first
     except (CronSimError, StopIteration) as error:
         raise _no_cron(cron, str(error) or "It is never due.") from error
 
@@ -67,19 +68,4 @@ def last_moment(until: str | None, timezone: str | None) -> float | None:
 
 
 def _zone(name: str | None) -> tzinfo:
-    from zoneinfo import ZoneInfo
-
-    chosen = name or _local_name()
-    try:
-        return ZoneInfo(chosen) if chosen else UTC
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{chosen!r} is not a time zone", hint="a name as in 'Europe/Berlin'") from error
-
-
-def _local_name() -> str | None:
-    """The machine's own zone: TZ, else where /etc/localtime points; None means UTC."""
-    if name := os.environ.get("TZ", "").lstrip(":"):
-        return name
-    target = os.path.realpath("/etc/localtime")
-    _, found, name = target.partition("/zoneinfo/")
-    return name if found and Path(target).exists() else None
+    return named_zone(name) if name else machine_zone(os.environ)

@@ -58,7 +58,11 @@ class RunningButler:
     def __post_init__(self) -> None:
         agreed = partial(may_fire, self.root, self.name)
         self.scheduler = Scheduler(
-            self.schedules, self._fire, refresh=self._refresh_for_schedules, may_fire=agreed
+            self.schedules,
+            self._fire,
+            refresh=self._refresh_for_schedules,
+            may_fire=agreed,
+            is_unended=self._is_unended,
         )
 
     @property
@@ -101,6 +105,13 @@ class RunningButler:
         task.add_done_callback(self._started.discard)
         await asyncio.wait((task, accepted), return_when=asyncio.FIRST_COMPLETED)
         return accepted.result() if accepted.done() else task.result()
+
+    async def go_on(self, session: Session) -> None:
+        """Follow a session on another machine that an earlier server began."""
+        fired = await self.database.run(self.schedules.due_of, session)
+        run = self.spawner.go_on(session)
+        if run and fired:
+            self.scheduler.follow(*fired, lambda: run)
 
     async def stop(self, session_id: str, by: str) -> Session:
         """End a waiting or running session and its processes; returns its record once it has ended."""
@@ -194,6 +205,12 @@ class RunningButler:
             observer(progress)
 
         return observe
+
+    def _is_unended(self, schedule: Schedule) -> bool:
+        source = SCHEDULE_PREFIX + schedule.name
+        return bool(
+            self.sessions.find(butler=self.name, states=("queued", "running"), source=source, limit=1)
+        )
 
     async def _fire(self, schedule: Schedule) -> SpawnerResult:
         """Nobody waits for the result, so what could not be started is recorded, too."""

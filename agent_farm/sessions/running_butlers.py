@@ -122,7 +122,7 @@ class RunningButlers:
             await self.elsewhere().hold_again(found)
         for session in found:
             try:
-                (await self.database.run(self.of, session.butler)).spawner.go_on(session)
+                await (await self.database.run(self.of, session.butler)).go_on(session)
             except AgentFarmError as error:
                 log_failure(_log, f"Session {session.id}", error)
 

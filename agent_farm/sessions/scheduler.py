@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError
@@ -27,7 +28,9 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """`fire(schedule)` runs one session. A schedule never runs twice at the same time.
 
-    `refresh` updates the store before it is read; `may_fire` says whether the user has approved.
+    `refresh` updates the store before it is read; `may_fire` says whether the user has approved; `is_unended`
+    whether a session of it is on record that has not ended, for another machine may run it since an earlier
+    server. It blocks.
     """
 
     store: ScheduleStore
@@ -35,6 +38,7 @@ class Scheduler:
     clock: Callable[[], float] = time.time
     refresh: Callable[[], Awaitable[None]] | None = None
     may_fire: Callable[[Schedule], bool] = lambda schedule: True
+    is_unended: Callable[[Schedule], bool] = lambda schedule: False
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def tick(self) -> list[str]:
@@ -69,36 +73,46 @@ class Scheduler:
             return False
         if count > 1:
             _log.warning("Schedule %s missed %d due times", schedule.name, count - 1)
-        outcome = self._outcome(schedule, now - due)
+        outcome = await self._outcome(schedule, now - due)
         claimed = await self.store.database.run(self.store.claim, schedule.name, due, outcome)
         if not claimed:
             return False
         if outcome != "fired":
             _log.warning("Schedule %s was not fired: %s", schedule.name, outcome)
             return False
-        self._running[schedule.name] = asyncio.create_task(self._fire(schedule, due))
+        self.follow(schedule.name, due, partial(self.fire, schedule))
         return True
 
-    def _outcome(self, schedule: Schedule, late: float) -> str:
+    async def _outcome(self, schedule: Schedule, late: float) -> str:
         if schedule.late and late > schedule.late:
             return f"missed by {late:.0f} s"
         if not self.may_fire(schedule):
             return f"not agreed to: {HINT}"
         running = self._running.get(schedule.name)
-        return "still running" if running and not running.done() else "fired"
+        runs = running is not None and not running.done()
+        if runs or await self.store.database.run(self.is_unended, schedule):
+            return "still running"
+        return "fired"
 
-    async def _fire(self, schedule: Schedule, due: float) -> None:
+    def follow(self, name: str, due: float, run: Callable[[], Awaitable[SpawnerResult]]) -> None:
+        """Note in the history what comes of a due time that was claimed."""
+        self._running[name] = asyncio.create_task(self._follow(name, due, run))
+
+    async def _follow(self, name: str, due: float, run: Callable[[], Awaitable[SpawnerResult]]) -> None:
         try:
-            outcome = _outcome_of(await self.fire(schedule))
+            result = await run()
+            if result.state == "running":  # elsewhere; the next server follows it
+                return
+            outcome = _outcome_of(result)
         except Exception as error:
-            log_failure(_log, f"Schedule {schedule.name}", error)
+            log_failure(_log, f"Schedule {name}", error)
             outcome = f"not started: {reason_of(error)}"
         if not outcome.startswith("completed"):
-            _log.warning("Schedule %s: %s", schedule.name, outcome)
+            _log.warning("Schedule %s: %s", name, outcome)
         try:
-            await self.store.database.run(self.store.note_outcome, schedule.name, due, outcome)
+            await self.store.database.run(self.store.note_outcome, name, due, outcome)
         except AgentFarmError as error:
-            log_failure(_log, f"The history of schedule {schedule.name}", error)
+            log_failure(_log, f"The history of schedule {name}", error)
 
 
 def next_look(now: float) -> float:

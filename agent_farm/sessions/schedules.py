@@ -19,6 +19,8 @@ from agent_farm.sessions.butlers import Butler
 from agent_farm.sessions.cron import last_moment, next_due
 from agent_farm.sessions.database import Database, Row
 from agent_farm.sessions.roster import FILE_NAME, roster_directory
+from agent_farm.sessions.session import Session
+from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 
 Origin = Literal["file", "tool"]
 
@@ -147,6 +149,21 @@ class ScheduleStore:
             "UPDATE fires SET outcome = ? WHERE butler = ? AND schedule = ? AND due = ?",
             (outcome, self.butler, name, due),
         )
+
+    def due_of(self, session: Session) -> tuple[str, float] | None:
+        """The schedule and due time that fired the session, while its outcome is not noted.
+
+        That is the newest due time claimed before it, unless that one had a session before this one.
+        """
+        source, created = session.trigger_source, session.created_at
+        rows = self.database.query(
+            "SELECT schedule, due FROM fires WHERE butler = ? AND ? || schedule = ? AND outcome = 'fired'"
+            " AND claimed_at <= ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.butler = fires.butler"
+            " AND trigger_source = ? AND created_at >= claimed_at AND created_at < ?)"
+            " ORDER BY claimed_at DESC LIMIT 1",
+            (self.butler, SCHEDULE_PREFIX, source, created, source, created),
+        )
+        return (rows[0]["schedule"], rows[0]["due"]) if rows else None
 
     def look_from(self, name: str, moment: float) -> None:
         """Let times after `moment` fire again, after a clock that had been past it was set back."""

@@ -118,11 +118,12 @@ class Spawner:
             await finish(task)
             raise
 
-    def go_on(self, session: Session, observer: Observer = lambda progress: None) -> None:
-        """Follow a session on another machine that an earlier server began."""
+    def go_on(
+        self, session: Session, observer: Observer = lambda progress: None
+    ) -> asyncio.Task[SpawnerResult] | None:
+        """Follow a session on another machine that an earlier server began; None if none is accepted."""
         place = self.uncounted.admit("external")
-        if isinstance(place, PlaceInLine):
-            self._begin(session, None, place, observer)
+        return self._begin(session, None, place, observer) if isinstance(place, PlaceInLine) else None
 
     def _begin(
         self, session: Session, choice: Choice | None, place: PlaceInLine, observer: Observer

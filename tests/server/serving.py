@@ -21,6 +21,8 @@ from agent_farm.server.app import build_app
 from agent_farm.server.callers import Tokens
 from agent_farm.server.serving import make_uvicorn
 from agent_farm.server.tokens import hash_token
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.other_machines import NewElsewhere
 from agent_farm.sessions.roster import butler_names
 from agent_farm.sessions.running_butler import RunningButler
 from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
@@ -96,7 +98,11 @@ def document_of(response: httpx2.Response) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(
-    root: Path, butler_toml: str = "", name: str = "health", wrap: Callable[[RunningButlers], Any] = build_app
+    root: Path,
+    butler_toml: str = "",
+    name: str = "health",
+    wrap: Callable[[RunningButlers], Any] = build_app,
+    elsewhere: Callable[[Database], NewElsewhere] | None = None,
 ) -> AsyncIterator[Served]:
     """A farm at `root` whose one butler is `name`, on the demo runtime unless the file says otherwise."""
     text = butler_toml or '[butler]\nruntime = "demo"\n'
@@ -108,7 +114,7 @@ async def serving(
     sockets = listen(0)
     port = sockets[0].getsockname()[1]
     tokens = Tokens(FarmPaths(root).runs, hash_token(ARCHITECT))
-    butlers = open_butlers(root, ports=(port,), tokens=tokens, environ=dict(os.environ))
+    butlers = open_butlers(root, ports=(port,), tokens=tokens, environ=dict(os.environ), elsewhere=elsewhere)
     server = make_uvicorn(wrap(butlers))
     task = asyncio.create_task(server.serve(sockets=sockets))
     try:

@@ -186,6 +186,8 @@ def test_daylight_saving_fires_once_a_day() -> None:
     first = next_due("30 2 * * *", BERLIN, berlin(2026, 10, 24, 12))
     assert first == datetime(2026, 10, 25, 2, 30, fold=0, tzinfo=ZoneInfo(BERLIN)).timestamp()
     assert next_due("30 2 * * *", BERLIN, first) == berlin(2026, 10, 26, 2, 30)
+    in_second_pass = datetime(2026, 10, 25, 2, 5, fold=1, tzinfo=ZoneInfo(BERLIN)).timestamp()
+    assert next_due("30 2 * * *", BERLIN, in_second_pass) == berlin(2026, 10, 26, 2, 30)
     half_hours = [berlin(2026, 10, 25, 1, 45)]
     for _ in range(4):
         half_hours.append(next_due("*/30 * * * *", BERLIN, half_hours[-1]))

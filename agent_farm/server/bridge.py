@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import threading
 from contextlib import suppress
 from functools import partial
@@ -12,11 +13,14 @@ from typing import BinaryIO
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.server.client import asked_again, begun, post
+from agent_farm.sessions.failures import log_failure
 
 _ACCEPT = "application/json, text/event-stream"
 _INTERNAL_ERROR = -32603
 _INVALID_REQUEST = -32600
 _PARSE_ERROR = -32700
+
+_log = logging.getLogger(__name__)
 
 
 class Bridge:
@@ -54,7 +58,9 @@ class Bridge:
         key = json.dumps(id)
         try:
             self._ask(line, key)
-        except (AgentFarmError, OSError, http.client.HTTPException) as error:
+        except Exception as error:  # whatever it is, the client waits for an answer
+            if not isinstance(error, AgentFarmError | OSError | http.client.HTTPException):
+                log_failure(_log, "A message", error)
             if id is not None and key not in self._given_up:
                 self._refuse(id, _INTERNAL_ERROR, _words(error))
         finally:
@@ -101,6 +107,8 @@ class Bridge:
 
 
 def _words(error: Exception) -> str:
-    if not isinstance(error, AgentFarmError):
+    if isinstance(error, OSError | http.client.HTTPException):
         return f"The farm's server does not answer: {error}\nhint: af butler logs"
+    if not isinstance(error, AgentFarmError):
+        return f"This is a bug in af: {type(error).__name__}: {error}"
     return "\n".join([error.sentence, *([f"hint: {error.hint}"] if error.hint else [])])

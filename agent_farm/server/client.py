@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agent_farm.errors import AgentFarmError, error_of
+from agent_farm.errors import AgentFarmError, UsageError, error_of
 from agent_farm.server.address import ServerAddress
 from agent_farm.server.launching import ensure_server, running_server
 from agent_farm.server.variables import SHELL_HEADER, header_of, own_shell
@@ -106,7 +106,10 @@ def asked_again(root: Path, ask: Callable[[], T]) -> T:
 def _answered(
     root: Path, verb: str, request: object, environ: Mapping[str, str]
 ) -> Iterator[http.client.HTTPResponse]:
-    body = msgspec.json.encode(request)
+    try:
+        body = msgspec.json.encode(request)
+    except UnicodeEncodeError as error:
+        raise UsageError("The request is not UTF-8 text", why=str(error)) from error
     connection = None
 
     def ask() -> http.client.HTTPResponse:

@@ -60,15 +60,36 @@ class Shell(msgspec.Struct, frozen=True):
 
 def own_shell(root: Path, more: Mapping[str, str]) -> Shell:
     """This shell, with the variables that a server started here would have, and the names for the terminal,
-    which a runtime may always have."""
+    which a runtime may always have. A request cannot carry what is not UTF-8: the server's own value is then
+    used."""
     whole = {**os.environ, **more}
     environ = server_environment(whole, declared_variables(root))
     environ |= {name: whole[name] for name in TERMINAL if name in whole}
+    told = {name: value for name, value in environ.items() if _is_utf8(name) and _is_utf8(value)}
+    session = os.environ.get("AF_SESSION")
+    return Shell(told, _own_directory(), session if session and _is_utf8(session) else None)
+
+
+def _own_directory() -> str | None:
+    """Where this process is; if a request cannot carry that, the next directory above it in the same
+    checkout."""
     try:
-        directory = os.getcwd()
+        here = Path.cwd()
     except FileNotFoundError:
-        directory = None
-    return Shell(environ, directory, os.environ.get("AF_SESSION"))
+        return None
+    while not _is_utf8(str(here)):
+        if (here / ".git").exists():
+            return None
+        here = here.parent
+    return str(here)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def header_of(shell: Shell) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from agent_farm.disk import make_directory
+from agent_farm.server import bridge as bridging
 from agent_farm.server import client
 from agent_farm.server.address import ServerAddress, require_token, server_files
 from agent_farm.server.stopping import stop_server
@@ -89,6 +91,21 @@ def test_what_is_no_message_is_told_and_ends_nothing(farm: Path, bridge: Bridge)
         say(bridge, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     call(bridge, 3, "state_list")
     assert heard(bridge)["result"]["structuredContent"] == {"version": 1, "state": {}}
+
+
+def test_a_bug_is_an_answer_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*given: object) -> None:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(bridging, "post", fail)
+    answers = io.BytesIO()
+    bridging.Bridge(tmp_path, answers).serve(io.BytesIO(b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}\n'))
+    answer = json.loads(wait_until(answers.getvalue, timeout=10, what="the answer"))
+    assert (answer["id"], answer["error"]["code"]) == (7, -32603)
+    assert "bug in af: RuntimeError: no such luck" in answer["error"]["message"]
+    assert "Traceback" in caplog.text
 
 
 def test_a_request_that_breaks_off_leaves_no_connection_open(

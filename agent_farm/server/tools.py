@@ -20,6 +20,7 @@ from agent_farm.operations.table import offered
 from agent_farm.server.answering import OpenContext, answer_to
 from agent_farm.server.answers import expected
 from agent_farm.server.callers import Caller
+from agent_farm.sessions.failures import MOST_LEVELS, is_deeper
 
 # Only the user may approve what a repository wants, or write settings that need no approval: no program may.
 # The other fields are for a command that may be interrupted, and for another machine.
@@ -75,12 +76,17 @@ def as_utf8(text: str) -> str:
 
 
 def _require_allowed(operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> None:
-    """A field that no tool has is unknown here, even if the terminal has it."""
+    """A field that no tool has is unknown here, even if the terminal has it. What is nested deeper than a
+    record can hold is refused before anything is done that would then not be on record.
+    """
     for name in NOT_FOR_PROGRAMS:
         if name in arguments:
             offered_here = [one for one in operation.request.__struct_fields__ if one not in NOT_FOR_PROGRAMS]
             why = f"{name} is unknown to this tool; it takes {', '.join(offered_here)}"
             raise UsageError(f"Invalid arguments for {operation.name}", why=why)
+    if is_deeper(arguments):
+        why = f"They contain more than {MOST_LEVELS} lists and objects inside one another"
+        raise UsageError(f"Invalid arguments for {operation.name}", why=why)
 
 
 def _part_for_programs(operation: Operation[Any, Any], part: Any) -> Any:

@@ -22,6 +22,8 @@ from agent_farm.sessions.migrations import MIGRATIONS
 BUSY_SECONDS = 15.0
 _RETRY_SECONDS = 0.02
 _THREADS = 2
+# "malformed JSON" is about one value, not the file
+_DAMAGE = ("not a database", "disk image is malformed", "malformed database schema")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -188,7 +190,7 @@ def _named(path: Path, error: Exception) -> AgentFarmError:
     text = str(error)
     if "locked" in text or "busy" in text:
         return LockTaken(f"{path} is busy", why=f"Other processes held it for {BUSY_SECONDS:g} s.")
-    if "not a database" in text or "malformed" in text:
+    if any(damage in text for damage in _DAMAGE):
         return DamagedFile(f"{path} is damaged", why=text, hint=f"mv {path} {path}.damaged && af doctor")
     if "is full" in text:
         return AgentFarmError(f"Cannot write {path}", why=text, hint=as_command("df", "-h", path.parent))

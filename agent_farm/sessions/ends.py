@@ -1,4 +1,5 @@
-"""Records how sessions ended; if the disk is full, as soon as there is room again."""
+"""Records how sessions ended: if the disk is full, as soon as there is room again; without what no record can
+hold."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.failures import log_failure
-from agent_farm.sessions.records import session_complete
+from agent_farm.sessions.failures import log_failure, reason_of
+from agent_farm.sessions.records import session_complete, session_complete_without
 from agent_farm.sessions.session import Session
 
 RETRY_SECONDS = 5.0
@@ -46,12 +47,18 @@ class Ends:
         for session in tuple(self._unwritten.values()):
             try:
                 await self._write(session)
-            except AgentFarmError:  # it was logged already
+            except AgentFarmError:  # it was logged already, and would keep the others from being written too
                 return
             self._unwritten.pop(session.id, None)
 
     async def _write(self, session: Session) -> Session:
-        ended = await session_complete(self._database, session)
+        try:
+            ended = await session_complete(self._database, session)
+        except Exception as error:
+            if isinstance(error, AgentFarmError) and not isinstance(error, UsageError):
+                raise  # the disk's, or another process's: it passes
+            log_failure(_log, f"The end of session {session.id}", error)
+            ended = await session_complete_without(self._database, session, reason_of(error))
         self._recorded(ended)
         return ended
 

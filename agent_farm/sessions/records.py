@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import msgspec
 
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.sessions.database import Database, Row, on_its_thread
+from agent_farm.sessions.failures import readable
 from agent_farm.sessions.session import Session
 from agent_farm.sessions.tool_calls import merge_calls, served_calls
 
@@ -19,11 +21,12 @@ INTERRUPTED = "Interrupted: the process that ran it is gone"
 _FIELDS = tuple(one.name for one in msgspec.structs.fields(Session))
 _TEXTS = ("prompt", "context", "output")
 _UNENDED_HERE = "(state = 'queued' OR state = 'running' AND host IS NULL)"
-# only the beginnings of texts, and no tool calls, since both can be megabytes
+# Only the beginnings of texts, and no tool calls, since both can be megabytes. Earlier versions also wrote
+# calls that SQLite does not accept as JSON; their number is not known.
 _SHORT = ", ".join(
     f"substr({name}, 1, 1000) AS {name}"
     if name in _TEXTS
-    else "json_array_length(tool_calls) AS tool_calls"
+    else "CASE WHEN json_valid(tool_calls) THEN json_array_length(tool_calls) END AS tool_calls"
     if name == "tool_calls"
     else name
     for name in _FIELDS
@@ -79,7 +82,7 @@ def session_progress(
         merged = merge_calls(calls, served_calls(connection.execute, session_id))
         connection.execute(
             "UPDATE sessions SET output = ?, tool_calls = ? WHERE id = ? AND state = 'running'",
-            (output, json.dumps(merged), session_id),
+            (output, json.dumps(merged, allow_nan=False), session_id),
         )
 
 
@@ -89,27 +92,46 @@ def session_complete(database: Database, session: Session) -> Session:
 
     A missing duration becomes the time since the start; a session that never started has none.
     """
-    now = time.time()
     with database.transaction() as connection:
-        row = connection.execute("SELECT started_at FROM sessions WHERE id = ?", (session.id,)).fetchone()
-        started = row["started_at"] if row else None
-        duration = session.duration
-        if duration is None and started is not None:
-            duration = max(0.0, now - started)
         reported = session.tool_calls if isinstance(session.tool_calls, list) else []
-        ended = msgspec.structs.replace(
-            session,
-            output=session.output or "",
-            tool_calls=merge_calls(reported, served_calls(connection.execute, session.id)),
-            duration=duration,
-            started_at=started,
-            ended_at=now,
-        )
-        columns = _columns(ended)
-        connection.execute(
-            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
-            (*columns.values(), session.id),
-        )
+        merged = merge_calls(reported, served_calls(connection.execute, session.id))
+        return _end(connection, msgspec.structs.replace(session, tool_calls=merged))
+
+
+@on_its_thread
+def session_complete_without(database: Database, session: Session, reason: str) -> Session:
+    """Record how it ended for want of a record of the whole end, which `reason` keeps from being stored."""
+    lost = f"Its tool calls, tokens and conversation could not be recorded: {reason}"
+    reduced = msgspec.structs.replace(
+        session,
+        output=readable(session.output),
+        error=readable(f"{session.error}; {lost}" if session.error else lost),
+        tool_calls=[],
+        conversation_id=None,
+        input_tokens=None,
+        output_tokens=None,
+        cached_tokens=None,
+        cost=None,
+    )
+    with database.transaction() as connection:
+        return _end(connection, reduced)
+
+
+def _end(connection: sqlite3.Connection, session: Session) -> Session:
+    now = time.time()
+    row = connection.execute("SELECT started_at FROM sessions WHERE id = ?", (session.id,)).fetchone()
+    started = row["started_at"] if row else None
+    duration = session.duration
+    if duration is None and started is not None:
+        duration = max(0.0, now - started)
+    ended = msgspec.structs.replace(
+        session, output=session.output or "", duration=duration, started_at=started, ended_at=now
+    )
+    columns = _columns(ended)
+    connection.execute(
+        f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
+        (*columns.values(), session.id),
+    )
     return ended
 
 
@@ -215,7 +237,7 @@ class SessionLog:
 def _columns(session: Session) -> Mapping[str, Any]:
     """The columns to store; the prompt includes the context, as the runtime gets it."""
     calls = session.tool_calls
-    stored = None if calls is None else json.dumps(calls)
+    stored = None if calls is None else json.dumps(calls, allow_nan=False)
     return {**msgspec.structs.asdict(session), "prompt": session.whole_prompt, "tool_calls": stored}
 
 
@@ -228,7 +250,7 @@ def _as_asked(session: Session) -> Session:
 def _session(row: Row) -> Session:
     columns = dict(row)
     if isinstance(columns["tool_calls"], str):
-        columns["tool_calls"] = json.loads(columns["tool_calls"])
+        columns["tool_calls"] = json.loads(columns["tool_calls"], parse_constant=str)
     columns["success"] = None if columns["success"] is None else bool(columns["success"])
     columns["for_home"] = bool(columns["for_home"])
     return Session(**columns)

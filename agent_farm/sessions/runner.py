@@ -7,14 +7,13 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent_farm.disk import make_directory
-from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import Transport
@@ -30,6 +29,7 @@ from agent_farm.sessions.retention import conversation_home
 from agent_farm.sessions.runtime_choice import Choice
 from agent_farm.sessions.session import Session
 from agent_farm.sessions.system_prompt import compose_system_prompt
+from agent_farm.sessions.tool_calls import call_json
 from agent_farm.uncancelled import finished_result
 
 if TYPE_CHECKING:
@@ -201,10 +201,10 @@ class SessionRunner:
             while True:
                 await came.wait()
                 came.clear()
-                calls = [call_json(_shortened(call)) for call in newest[0].tool_calls]
                 try:
+                    calls = [call_json(_shortened(call)) for call in newest[0].tool_calls]
                     await session_progress(self.database, session.id, newest[0].output, calls)
-                except AgentFarmError as error:
+                except Exception as error:  # it is only progress: the result must not be lost with it
                     log_failure(_log, session.id, error)
                 await asyncio.sleep(PROGRESS_SECONDS)
 
@@ -258,10 +258,6 @@ def cancelled(session: Session, partial: RuntimeResult, reason: str) -> Session:
     """The session with what it had reported until then."""
     told = ended(session, replace(partial, failure=Failure("killed", reason)))
     return msgspec.structs.replace(told, state="cancelled", success=False, error=reason, failure=None)
-
-
-def call_json(call: ToolCall) -> dict[str, Any]:
-    return dict(readable({**asdict(call), "input": dict(call.input)}))
 
 
 def _shortened(call: ToolCall) -> ToolCall:

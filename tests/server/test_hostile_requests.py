@@ -14,11 +14,19 @@ from agent_farm.operations.operation import Nothing
 from agent_farm.server import client
 from agent_farm.server.address import ServerAddress, require_token, server_files, store_address
 from agent_farm.server.api import MOST_BYTES
+from agent_farm.sessions.records import session_create
+from agent_farm.sessions.session import Session
 from tests.conftest import Af
-from tests.server.serving import ARCHITECT, Served, serving
+from tests.server.serving import ARCHITECT, Served, document_of, serving
 from tests.sessions.loop import in_loop
 
 HALF = r"\ud800"
+MODERN = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 SCHEDULE = '"name": "often", "cron": "* * * * *"'
 
 
@@ -52,6 +60,26 @@ async def test_what_no_record_can_hold_is_refused(repo: Path) -> None:
 
 
 @in_loop
+async def test_what_is_nested_too_deeply_for_a_record_is_refused_and_recorded(repo: Path) -> None:
+    async with serving(repo) as served:
+        token = served.tokens.mint_for_session("s-1", "health")
+        await session_create(
+            served.butlers.database, Session(id="s-1", butler="health", prompt="p", runtime="demo")
+        )
+        value: object = 1
+        for _ in range(600):
+            value = [value]
+        params = {"name": "state_set", "arguments": {"key": "k", "value": value}, "_meta": META}
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "state_set"}
+        said = await served.rpc("tools/call", params, token=token, session="s-1", headers=headers)
+        result = document_of(said)["result"]
+        assert result["isError"] is True
+        assert "more than 100 lists and objects" in result["content"][0]["text"]
+        (call,) = served.sessions.get("s-1")["tool_calls"]
+        assert (call["name"], call["input"]["key"], call["is_error"]) == ("state_set", "k", True)
+
+
+@in_loop
 async def test_null_is_a_value_like_others(repo: Path) -> None:
     async with serving(repo) as served:
         await served.call("state_set", {"key": "a", "value": 1})
@@ -81,3 +109,8 @@ def test_a_server_that_is_stuck_holds_up_no_command_for_ever(
 def test_a_prompt_that_is_too_large_is_refused_in_words(repo: Path, af: Af) -> None:
     large = af("run", "--runtime", "demo", "-", input="x" * (MOST_BYTES + 1))
     assert (large.returncode, large.stderr) == (1, f"error: The body is larger than {MOST_BYTES} bytes\n")
+
+
+def test_a_request_that_is_no_utf8_is_refused_in_words(farm: Path, af: Af) -> None:
+    stopped = af("sessions", "stop", "\udcff")
+    assert (stopped.returncode, "is not UTF-8 text" in stopped.stderr) == (2, True), stopped

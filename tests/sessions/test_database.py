@@ -155,3 +155,19 @@ def test_what_it_cannot_store_is_a_mistake_of_whoever_says_it(tmp_path: Path) ->
         store.set("half a pair \ud800", 1)
     with pytest.raises(UsageError, match="cannot be stored"):
         store.database.query("SELECT ?", (1 << 64,))
+
+
+def test_a_value_that_is_no_json_does_not_make_the_file_a_damaged_one(tmp_path: Path) -> None:
+    database = Database(tmp_path / "butler.db")
+    with pytest.raises(AgentFarmError, match="Cannot use") as error:
+        database.query("SELECT json_array_length('[nonsense')")
+    assert not isinstance(error.value, DamagedFile)
+
+
+def test_a_page_that_is_overwritten_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "butler.db"
+    Database(path).close()
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xff" * 3000 + content[3100:])
+    with pytest.raises(DamagedFile, match="is damaged"):
+        Database(path).query("SELECT * FROM sessions")

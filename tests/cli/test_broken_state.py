@@ -141,6 +141,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+def leave_free(disk: Path, size: int) -> None:
+    there = os.statvfs(disk)
+    (disk / "ballast").write_bytes(b"\0" * (there.f_bavail * there.f_frsize - size))
+
+
 @pytest.fixture
 def farm_on_disk(small_disk: Path, af: Af) -> tuple[Path, str]:
     """A farm on the small disk, with the user's state beside it, and a builder that has stopped with work."""
@@ -229,6 +234,7 @@ def test_a_disk_that_fills_up_during_the_checkout(af: Af, small_disk: Path) -> N
     """The repository packs well, its checkout does not fit: nothing of the spawn is left."""
     repo = make_repo(small_disk / "repo")
     commit_files(repo, {f"large{number}.txt": "x" * 500_000 for number in range(4)})
+    leave_free(small_disk, 1_000_000)
     done = af("spawn", "--runtime", "demo", "Fix", cwd=repo)
     assert_clear(done)
     assert done.returncode == 1
@@ -243,8 +249,7 @@ def test_a_disk_that_fills_up_during_a_merge(af: Af, small_disk: Path) -> None:
     id = af("spawn", "--shell", "--runtime", "demo", cwd=repo).stdout.strip()
     assert af("stop", id, cwd=repo).returncode == 0
     commit_files(repo / ".builders" / id, {f"large{number}.txt": "x" * 400_000 for number in range(3)})
-    free = os.statvfs(small_disk)
-    (small_disk / "ballast").write_bytes(b"\0" * (free.f_bavail * free.f_frsize - 700_000))
+    leave_free(small_disk, 700_000)
     done = af("merge", id, cwd=repo)
     assert_clear(done)
     assert done.returncode == 1

@@ -53,7 +53,7 @@ def make_checkpoint(
         tip,
         conversation if any(name.startswith("talk/") for name in sources) else None,
         held.left_out[:100],
-        (record.reason or "its start failed") if record.state == "failed" else None,
+        (record.reason or "its start failed") if farm.is_half_made(record) else None,
     )
     of = _mark((msgspec.to_builtins(held), msgspec.to_builtins(about), _facts(sources)))
     last = farm.run(record.id).directory / "checkpoint.json"

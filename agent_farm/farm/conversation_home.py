@@ -20,10 +20,10 @@ def require_within_reach(record: BuilderRecord, cli: Cli, start: Start) -> None:
         return
     keys = [key for key in cli.keys if start.env.get(key)]
     if not file.is_relative_to(start.home):
-        begun, now, hint = "your login", "a key", as_command("unset", *keys)
+        begun, now, hint = "your login", "a key", as_command("unset", *keys) if keys else None
     elif keys:
         setting = f"runtimes.{record.runtime}.unlock"
-        begun, now, hint = "a key", f"{setting}", as_command("af", "config", "unset", setting)
+        begun, now, hint = "a key", setting, as_command("af", "config", "unset", setting)
     else:
         begun, now, hint = "a key", "your login", f"export {cli.keys[0]}=…"
     raise AgentFarmError(

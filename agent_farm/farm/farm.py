@@ -38,6 +38,10 @@ class Farm(Struct, frozen=True):
     def run(self, builder_id: str) -> RunPaths:
         return self.paths.run_paths(builder_id)
 
+    def is_half_made(self, record: BuilderRecord) -> bool:
+        """Whether its start was cut short before `launch.json`, and so perhaps its checkout too."""
+        return record.state == "failed" and not self.run(record.id).launch.exists()
+
     def tree(self, record: BuilderRecord) -> BuilderTree:
         """For running git in the builder's worktree; WorktreeMismatch if that is not what the record says."""
         return builder_tree(self.repository, record.id, record.worktree_path)

@@ -199,7 +199,7 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status, pane: 
         raise AgentFarmError(
             f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix"
         )
-    if record.state == "failed" and not farm.run(record.id).launch.exists():
+    if farm.is_half_made(record):
         raise AgentFarmError(
             f"The start of {record.id} was cut short before its worktree was whole",
             why=f"It was kept because somebody's work is in {record.worktree}.",

@@ -95,8 +95,8 @@ def _set_conversation_apart(start: Start) -> None:
     Each start opens a file that is named after the minute and the conversation, and deletes it if it is ended
     before it has loaded the conversation: within the minute, that would be the conversation's own.
     """
-    id = glob.escape((start.conversation_id or "")[:8])
-    for file in start.home.glob(f".gemini/tmp/*/chats/session-*T*-{id}.jsonl"):
+    id = (start.conversation_id or "")[:8]
+    for file in start.home.glob(f".gemini/tmp/*/chats/session-*T*-{glob.escape(id)}.jsonl"):
         file.rename(file.with_name(f"session-{time.time_ns()}-{id}.jsonl"))
 
 

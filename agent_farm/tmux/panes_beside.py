@@ -7,7 +7,7 @@ from agent_farm.tmux.snapshot import SEPARATOR, PaneFacts
 from agent_farm.tmux.tmux_process import ask_tmux
 
 _FIELDS = (
-    "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_start_command}", "#{pane_current_command}",
+    "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{?pane_start_command,started,}", "#{pane_current_command}",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ def test_one_whose_start_was_cut_short_stays_failed(spawn: Callable[..., Spawned
     one = spawn()
     farm = open_farm(one.repo)
     record = farm.registry.put(farm.registry.read()[one.id].with_state("failed", "its start was cut short"))
+    farm.run(one.id).launch.unlink()
     make_checkpoint(farm, record, Status("failed", "process"), one.tip, None)
     told, ref = replace(record, state="running", reason=None), checkpoint_ref(one.id)
     placed, starts = placing_again.place_again(farm, told, ref, most_bytes=10**8, why="placed here")
